@@ -1,0 +1,35 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help test fuzz lint reproduce wheel clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: .venv/stamp  ## run the tests
+	$(BIN)/pytest
+
+fuzz: .venv/stamp  ## a million random and damaged expressions for each vocabulary
+	$(BIN)/python -m tests.fuzz --count 1000000
+
+lint: .venv/stamp  ## check style, types and the direction of imports
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+reproduce: .venv/stamp  ## the paper's tables and figures beside ours, into results/
+	$(BIN)/exactformer reproduce
+
+wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
+	$(BIN)/python -m build --no-isolation
+
+clean:  ## remove what the other targets made, .venv included; results/ stays
+	rm -rf .venv dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamp is newer than both files exactly when the environment is up to date.
+.venv/stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install -c constraints.txt -e '.[dev]'
+	touch $@

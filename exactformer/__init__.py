@@ -1,0 +1,39 @@
+"""A tiny transformer that computes exactly, at any length, and can prove it."""
+
+from typing import TYPE_CHECKING
+
+from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
+from exactformer.domains.syntax import Expression, ExpressionError, parse
+
+if TYPE_CHECKING:
+    from exactformer.api import Model, construct, load
+
+__all__ = [
+    "Algebra",
+    "Expression",
+    "ExpressionError",
+    "Model",
+    "Operator",
+    "arithmetic",
+    "boolean",
+    "construct",
+    "draw",
+    "draw_balanced",
+    "enumerate_depth",
+    "evaluate",
+    "listops",
+    "load",
+    "parse",
+]
+
+
+def __getattr__(name: str):
+    """What needs torch is imported when first used: without it the command line starts fast."""
+    if name in ("Model", "construct", "load"):
+        from exactformer import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,124 @@
+"""The Python interface: a model is an algebra with weights, wherever these came from."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import torch
+
+from exactformer.certify import Certificate, certify
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.syntax import Expression, parse
+from exactformer.model import construct as by_hand
+from exactformer.model.circuit import Weights
+from exactformer.model.predict import predict
+from exactformer.model.storage import from_file, to_file
+from exactformer.trace import Trace, trace
+from exactformer.weightfile import WeightFile
+
+SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+
+FeedforwardKind = Literal["closed", "table", "fitted"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A transformer for an algebra. Call it on the text of an expression."""
+
+    algebra: Algebra
+    weights: Weights
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, text: str | Expression) -> str:
+        expression = parse(self.algebra, text) if isinstance(text, str) else text
+        value = self.predict([expression])[0]
+        if value is None:
+            raise ValueError(
+                f"the model leaves no single value for {expression!r}: "
+                f"its weights are not exact (certify says where)"
+            )
+        return value
+
+    def predict(
+        self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32
+    ) -> list[str | None]:
+        """The value of each expression; None where the model ends with anything else."""
+        return predict(self.algebra, self.weights, expressions, dtype)
+
+    def trace(self, text: str | Expression) -> Trace:
+        expression = parse(self.algebra, text) if isinstance(text, str) else text
+        return trace(self.algebra, self.weights, expression)
+
+    def certify(self) -> Certificate:
+        return certify(self.algebra, self.weights)
+
+    def to(self, device: torch.device | str) -> "Model":
+        return Model(self.algebra, self.weights.to(device), self.origin)
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file, under a temporary name that is renamed at the end."""
+        to_file(self.algebra, self.weights, self.origin).write(Path(path))
+
+
+def construct(
+    algebra: Algebra, feedforward: FeedforwardKind = "closed", *, dense: bool = False
+) -> Model:
+    """A model written down without training.
+
+    feedforward   "closed": a perceptron in closed form; "table": a look-up table;
+                  "fitted": the paper's perceptron, fitted to the table and shipped.
+    dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
+    """
+    if feedforward == "fitted":
+        if not (SHIPPED / algebra.name / "fitted.safetensors").is_file():
+            raise ValueError(
+                f"no fitted perceptron is shipped for {algebra.name!r}; with the paper's routing "
+                f"none can exist for arithmetic (the README says why): use closed or table"
+            )
+        weights = load(f"{algebra.name}/fitted").weights
+    elif feedforward in ("closed", "table"):
+        make = by_hand.closed_form if feedforward == "closed" else by_hand.table
+        weights = by_hand.assemble(algebra, make(algebra))
+    else:
+        raise ValueError(f"expected feedforward closed, table or fitted, found {feedforward!r}")
+    if dense:
+        weights = by_hand.dense(weights, torch.Generator().manual_seed(0))
+    return Model(algebra, weights, {"made": "constructed", "feedforward": feedforward})
+
+
+def find(algebra: Algebra, name: str) -> Model:
+    """Weights for an algebra by the name a user gives them on the command line: `constructed`,
+    `constructed/table`, `constructed/fitted`, `constructed/dense`, a shipped name, or a file.
+    """
+    if name.split("/")[0] == "constructed":
+        kind = name.partition("/")[2] or "closed"
+        if kind == "dense":
+            return construct(algebra, dense=True)
+        return construct(algebra, cast(FeedforwardKind, kind))
+    shipped = f"{algebra.name}/{name}"
+    model = load(shipped if (SHIPPED / f"{shipped}.safetensors").is_file() else name)
+    if model.algebra != algebra:
+        raise ValueError(f"{name} holds weights for {model.algebra.name!r}, not {algebra.name!r}")
+    return model
+
+
+def load(name: str | Path) -> Model:
+    """A shipped model such as "boolean/7520", or any weights file."""
+    path = Path(name)
+    shipped = SHIPPED / f"{name}.safetensors"
+    if (
+        not path.is_file()
+        and shipped.resolve().is_relative_to(SHIPPED.resolve())
+        and shipped.is_file()
+    ):
+        path = shipped
+    if not path.is_file():
+        names = [
+            str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.glob("*/*.safetensors")
+        ]
+        raise ValueError(
+            f"expected a weights file or one of {', '.join(sorted(names))}, found {str(name)!r}"
+        )
+    file = WeightFile.read(path)
+    return Model(file.algebra, from_file(file), file.origin)

@@ -1,0 +1,264 @@
+"""The command line: thin. Each command reads its arguments, calls the library and prints."""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import CATALOG
+from exactformer.domains.syntax import Expression, ExpressionError, parse
+
+SHOWN_PROBLEMS = 10  # bad lines of a file that are told one by one
+
+app = typer.Typer(
+    help="A tiny transformer that computes exactly, at any length, and can prove it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _algebra(name: str) -> Algebra:
+    if name not in CATALOG:
+        raise typer.BadParameter(f"expected one of {', '.join(CATALOG)}, found {name!r}")
+    return CATALOG[name]()
+
+
+Domain = Annotated[
+    Algebra,
+    typer.Argument(parser=_algebra, metavar="DOMAIN", help=f"{', '.join(CATALOG)}."),
+]
+WeightsName = Annotated[
+    str,
+    typer.Option(
+        "--weights",
+        help="constructed, constructed/table, constructed/fitted, constructed/dense, the name of "
+        "shipped weights, or a file.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
+
+
+@app.command()
+def info(domain: Domain, as_json: Json = False) -> None:
+    """Vocabulary, operators and the size of the paper's model."""
+    from exactformer.model.architecture import paper_architecture
+
+    shape = paper_architecture(domain)
+    facts = {
+        "name": domain.name,
+        "notation": domain.notation,
+        "vocabulary": list(domain.vocabulary),
+        "operators": [
+            {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
+            for op in domain.operators
+        ],
+        "spellings": dict(domain.spellings),
+        "D": shape.D,
+        "d_h": shape.d_h,
+        "hidden": shape.hidden,
+        "activation": shape.activation,
+        "parameters": shape.parameters,
+    }
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    facts["vocabulary"] = " ".join(domain.vocabulary)
+    facts["operators"] = ", ".join(
+        f"{op.symbol} of {' or '.join(map(str, op.arities))}" for op in domain.operators
+    )
+    facts["spellings"] = (
+        " ".join(f"{other}={own}" for other, own in domain.spellings.items()) or "none"
+    )
+    for key, value in facts.items():
+        print(f"{key:<12}{value}")
+
+
+@app.command()
+def sample(
+    domain: Domain,
+    depth: Annotated[int, typer.Option(min=0, help="Exact depth of each expression.")] = 2,
+    count: Annotated[int, typer.Option(min=0, help="How many.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Random expressions of an exact depth, each with its value, separated by a tab."""
+    import numpy as np
+
+    from exactformer.domains.reference import evaluate
+    from exactformer.domains.sampling import draw, draw_balanced
+
+    expressions = (draw_balanced if balanced else draw)(
+        domain, depth, count, np.random.default_rng(seed)
+    )
+    if as_json:
+        rows = [{"expression": str(e), "value": evaluate(e), "tokens": len(e)} for e in expressions]
+        print(json.dumps(rows, ensure_ascii=False))
+        return
+    for expression in expressions:
+        print(f"{expression}\t{evaluate(expression)}")
+
+
+@app.command()
+def reproduce(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Which; all if none is given.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("results"),
+    as_json: Json = False,
+) -> None:
+    """Tables of the paper beside ours; prints the files written."""
+    from exactformer.paper.tables import TABLES
+
+    chosen = names or list(TABLES)
+    for name in chosen:
+        if name not in TABLES:
+            raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")
+    written = {name: [str(path) for path in TABLES[name](out)] for name in chosen}
+    if as_json:
+        print(json.dumps(written, ensure_ascii=False))
+        return
+    for paths in written.values():
+        print(*paths, sep="\n")
+
+
+@app.command("eval")
+def evaluate_expressions(
+    domain: Domain,
+    expression: Annotated[str | None, typer.Argument(metavar="[EXPR]", show_default=False)] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="One expression a line in, one value a line out; - reads standard input."
+        ),
+    ] = None,
+    weights: WeightsName = "constructed",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    as_json: Json = False,
+) -> None:
+    """Print the value of an expression, or of each line of a file."""
+    if (expression is None) == (file is None):
+        raise typer.BadParameter("expected an expression or --file, and not both")
+    expressions = [parse(domain, expression)] if expression is not None else _read(domain, file)
+    from exactformer.api import find
+
+    values = find(domain, weights).to(device).predict(expressions)
+    for number, (read, value) in enumerate(zip(expressions, values, strict=True), start=1):
+        if value is None:
+            raise ValueError(
+                f"expression {number}, {read!r}: no single value is left: the weights are not exact"
+            )
+    if as_json:
+        print(json.dumps(values[0] if file is None else values, ensure_ascii=False))
+        return
+    print("\n".join(str(value) for value in values))
+
+
+def _read(domain: Algebra, file: Path | None) -> list[Expression]:
+    """Every line of a file as an expression; one bad line is enough for nothing to be printed."""
+    data = sys.stdin.buffer.read() if str(file) == "-" else Path(str(file)).read_bytes()
+    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    if not lines:
+        raise ValueError(f"{file}: expected an expression on each line, found an empty file")
+    expressions: list[Expression] = []
+    problems: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            expressions.append(parse(domain, line, first_line=number))
+        except ExpressionError as error:
+            problems.append(str(error))
+    if problems:
+        shown = "\n".join(problems[:SHOWN_PROBLEMS])
+        more = len(problems) - SHOWN_PROBLEMS
+        raise ValueError(f"{file}: {shown}" + (f"\nand {more} more bad lines" if more > 0 else ""))
+    return expressions
+
+
+@app.command()
+def trace(
+    domain: Domain,
+    expression: Annotated[str, typer.Argument(metavar="EXPR")],
+    weights: WeightsName = "constructed",
+    as_json: Json = False,
+) -> None:
+    """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs."""
+    parsed = parse(domain, expression)
+    from exactformer.api import find
+
+    steps = find(domain, weights).trace(parsed)
+    print(json.dumps(steps.to_dict(), ensure_ascii=False) if as_json else steps)
+
+
+@app.command()
+def construct(
+    domain: Domain,
+    out: Annotated[Path, typer.Option(help="The safetensors file to write.")],
+    weights: WeightsName = "constructed",
+) -> None:
+    """Write weights made by hand (or shipped ones) to a file."""
+    from exactformer.api import find
+
+    find(domain, weights).save(out)
+    print(out)
+
+
+@app.command()
+def certify(
+    domain: Domain,
+    weights: WeightsName = "constructed",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the proof, or the fault, to a file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Decide whether weights are exact at every depth and length."""
+    from exactformer.api import find
+
+    certificate = find(domain, weights).certify()
+    if out is not None:
+        certificate.save(out)
+    print(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else certificate)
+    if certificate.verdict != "exact":
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="A file that certify wrote.")],
+    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights it is about.")],
+    as_json: Json = False,
+) -> None:
+    """Re-check a proof in exact arithmetic, without torch and without the model's code."""
+    from exactformer.verify import ProofRejected
+    from exactformer.verify import verify as check_proof
+
+    try:
+        findings = check_proof(proof, weights)
+        accepted, reason = True, f"{findings.rows} rows, smallest margin {findings.smallest_margin}"
+    except ProofRejected as rejection:
+        accepted, reason = False, str(rejection)
+    if as_json:
+        print(json.dumps({"accepted": accepted, "reason": reason}, ensure_ascii=False))
+    else:
+        print(f"{'accepted' if accepted else 'rejected'}: {reason}")
+    if not accepted:
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """Run the command line; a user's mistake is a message and exit status 2, not a traceback."""
+    try:
+        app()
+    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (ValueError, OSError) as error:
+        print(f"exactformer: {error}", file=sys.stderr)
+        sys.exit(2)

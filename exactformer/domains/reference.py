@@ -1,0 +1,31 @@
+"""The oracle: what an expression is worth, by definition.
+
+It shares nothing with the model: one pass from left to right with a stack, looking results up in
+the algebra's tables.
+"""
+
+from exactformer.domains.algebra import CLOSE, OPEN, Operator
+from exactformer.domains.syntax import Expression
+
+
+def evaluate(expression: Expression) -> str:
+    """The symbol of the expression's value."""
+    algebra = expression.algebra
+    first_operator = algebra.first_operator
+    enclosing: list[tuple[Operator | None, list[int]]] = []  # spans that are still open
+    operator: Operator | None = None
+    operands: list[int] = []  # as indices into the algebra's values
+    for token in expression.ids.tolist():
+        if token == OPEN:
+            enclosing.append((operator, operands))
+            operator, operands = None, []
+        elif token == CLOSE:
+            assert operator is not None, "an Expression has an operator in each span"
+            value = operator(operands)
+            operator, operands = enclosing.pop()
+            operands.append(value)
+        elif token < first_operator:
+            operands.append(token - 2)
+        else:
+            operator = algebra.operators[token - first_operator]
+    return algebra.values[operands[0]]

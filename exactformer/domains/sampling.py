@@ -1,0 +1,214 @@
+"""Expressions to train and test on: all of a depth, or random ones of an exact depth.
+
+The distribution of `draw`. An expression of depth 0 is a uniformly drawn value. For depth d the
+operator is uniform, then its number of operands is uniform among its arities; one operand, in a
+uniformly drawn place, has depth d-1; every other one is a value outright with probability `leaf`,
+and otherwise has a depth uniform in 0..d-1. With no `leaf` given it is max(0.2, 1 - 1/s), where s
+is the mean number of other operands: that reproduces the paper's mean token counts by depth for
+Boolean and arithmetic, and keeps wide operators from exploding. `exactformer reproduce tokens`
+prints ours beside the paper's.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.reference import evaluate
+from exactformer.domains.syntax import Expression
+
+Ints = NDArray[np.int64]
+
+
+def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
+    """Every expression of exactly this depth, once each, in a fixed order, lazily."""
+    _check(depth)
+    for tokens in _token_tuples(algebra, depth):
+        yield Expression(algebra, np.array(tokens, dtype=np.int16))
+
+
+def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
+    if depth == 0:
+        yield from ((token,) for token in range(2, algebra.first_operator))
+        return
+    shallower = [tokens for d in range(depth - 1) for tokens in _token_tuples(algebra, d)]
+    deepest = list(_token_tuples(algebra, depth - 1))
+    n_shallower = len(shallower)
+    pool = shallower + deepest
+    for token, operator in enumerate(algebra.operators, start=algebra.first_operator):
+        for arity in operator.arities:
+            for choice in product(range(len(pool)), repeat=arity):
+                if max(choice) >= n_shallower:
+                    yield _span(algebra, token, [pool[i] for i in choice])
+
+
+def enumerate_length(algebra: Algebra, length: int) -> Iterator[Expression]:
+    """Every expression of exactly this many tokens, once each, in a fixed order, lazily."""
+    for tokens in _tokens_of_length(algebra, length):
+        yield Expression(algebra, np.array(tokens, dtype=np.int16))
+
+
+def _tokens_of_length(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]]:
+    if length == 1:
+        yield from _token_tuples(algebra, 0)
+    for token, operator in enumerate(algebra.operators, start=algebra.first_operator):
+        for arity in operator.arities:
+            for operands in _operands_of_length(algebra, arity, length - 3):
+                yield _span(algebra, token, operands)
+
+
+def _operands_of_length(
+    algebra: Algebra, count: int, length: int
+) -> Iterator[list[tuple[int, ...]]]:
+    """Every choice of `count` expressions with this many tokens together."""
+    if count == 0:
+        if length == 0:
+            yield []
+        return
+    for first_length in range(1, length - count + 2):
+        for first in _tokens_of_length(algebra, first_length):
+            for others in _operands_of_length(algebra, count - 1, length - first_length):
+                yield [first, *others]
+
+
+def _span(algebra: Algebra, operator: int, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
+    before = _operands_before(algebra, len(operands))
+    parts = [*operands[:before], (operator,), *operands[before:]]
+    return (OPEN, *(token for part in parts for token in part), CLOSE)
+
+
+def _operands_before(algebra: Algebra, arity: int) -> int:
+    """How many operands are written before their operator."""
+    return 1 if algebra.notation == "infix" and arity == 2 else 0
+
+
+def draw(
+    algebra: Algebra,
+    depth: int,
+    count: int,
+    rng: np.random.Generator,
+    leaf: float | None = None,
+) -> list[Expression]:
+    """`count` random expressions of exactly this depth; the module's docstring has the law.
+
+    All of them grow at once: the trees from the root down, one array operation for each depth,
+    then their sizes from the leaves up, then the tokens' places from the root down again.
+    """
+    leaf = default_leaf(algebra) if leaf is None else leaf
+    _check(depth, count, leaf)
+
+    # From the root down. Nodes are numbered as they are drawn: the roots are 0 to count-1.
+    waiting: list[list[Ints]] = [[] for _ in range(depth + 1)]
+    waiting[depth].append(np.arange(count))
+    n_nodes = count
+    groups: list[_Group] = []  # nodes of one depth, operator and arity
+    for level in range(depth, 0, -1):
+        nodes = np.concatenate(waiting[level])
+        operators = rng.integers(len(algebra.operators), size=len(nodes))
+        for o, operator in enumerate(algebra.operators):
+            of_operator = nodes[operators == o]
+            which = rng.integers(len(operator.arities), size=len(of_operator))
+            for a, arity in enumerate(operator.arities):
+                members = of_operator[which == a]
+                depths = rng.integers(level, size=(len(members), arity))
+                depths[rng.random(depths.shape) < leaf] = 0
+                depths[np.arange(len(members)), rng.integers(arity, size=len(members))] = level - 1
+                operands = n_nodes + np.arange(depths.size).reshape(depths.shape)
+                n_nodes += depths.size
+                groups.append(_Group(algebra.first_operator + o, members, operands))
+                for shallower in range(level):
+                    waiting[shallower].append(operands[depths == shallower])
+    leaves = np.concatenate(waiting[0])
+
+    # From the leaves up: how many tokens each node is written with.
+    size = np.ones(n_nodes, dtype=np.int64)
+    for group in reversed(groups):
+        size[group.nodes] = 3 + size[group.operands].sum(axis=1)
+
+    # From the root down: where each node's tokens start.
+    bounds = np.concatenate([[0], np.cumsum(size[:count])])
+    start = np.zeros(n_nodes, dtype=np.int64)
+    start[:count] = bounds[:-1]
+    tokens = np.empty(bounds[-1], dtype=np.int16)
+    for group in groups:
+        place = start[group.nodes]
+        tokens[place] = OPEN
+        tokens[place + size[group.nodes] - 1] = CLOSE
+        place = place + 1
+        before = _operands_before(algebra, group.operands.shape[1])
+        for i, operand in enumerate(group.operands.T):
+            if i == before:
+                tokens[place] = group.operator
+                place = place + 1
+            start[operand] = place
+            place = place + size[operand]
+    tokens[start[leaves]] = rng.integers(2, algebra.first_operator, size=len(leaves))
+    return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])][:count]
+
+
+@dataclass(frozen=True)
+class _Group:
+    operator: int  # its token id
+    nodes: Ints
+    operands: Ints  # one row for each node
+
+
+def draw_balanced(
+    algebra: Algebra,
+    depth: int,
+    count: int,
+    rng: np.random.Generator,
+    leaf: float | None = None,
+) -> list[Expression]:
+    """Like `draw`, with each value of the algebra the answer equally often (to within one).
+
+    Draws are rejected once their value's share is full, so within a class the law is unchanged.
+    """
+    _check(depth, count, leaf)
+    quota = dict.fromkeys(algebra.values, count // len(algebra.values))
+    for value in rng.permutation(algebra.values)[: count % len(algebra.values)]:
+        quota[str(value)] += 1
+    kept: list[Expression] = []
+    barren = 0
+    while len(kept) < count:
+        before = len(kept)
+        for expression in draw(algebra, depth, max(count, 64), rng, leaf):
+            value = evaluate(expression)
+            if quota[value]:
+                quota[value] -= 1
+                kept.append(expression)
+        barren = 0 if len(kept) > before else barren + 1
+        if barren == 50:
+            missing = " ".join(value for value, need in quota.items() if need)
+            raise ValueError(f"no expression of depth {depth} drawn with the value {missing}")
+    order = rng.permutation(count)
+    return [kept[i] for i in order]
+
+
+def default_leaf(algebra: Algebra) -> float:
+    others = float(np.mean([np.mean(op.arities) - 1 for op in algebra.operators]))
+    return max(0.2, 1 - 1 / others) if others else 0.2
+
+
+def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list[float]:
+    """Expected number of tokens of a draw at each depth from 0 to `depth`."""
+    leaf = default_leaf(algebra) if leaf is None else leaf
+    _check(depth, leaf=leaf)
+    means = [1.0]
+    others = float(np.mean([np.mean(op.arities) - 1 for op in algebra.operators]))
+    for _ in range(depth):
+        other = leaf + (1 - leaf) * float(np.mean(means))
+        means.append(3 + means[-1] + others * other)
+    return means
+
+
+def _check(depth: int, count: int = 0, leaf: float | None = None) -> None:
+    if depth < 0:
+        raise ValueError(f"expected a depth of 0 or more, found {depth}")
+    if count < 0:
+        raise ValueError(f"expected a count of 0 or more, found {count}")
+    if leaf is not None and not 0 <= leaf <= 1:
+        raise ValueError(f"expected a probability `leaf` from 0 to 1, found {leaf}")

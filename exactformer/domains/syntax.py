@@ -1,0 +1,342 @@
+"""How expressions are written: tokens, infix and prefix notation, errors with a caret.
+
+An `Expression` is a flat array of token ids, so a nesting a million deep is an ordinary input.
+Only `parse` and the samplers make one; holding one means that the text was well formed.
+
+The grammar is a small automaton with one state for each open span: how many operands were read,
+and which operator. An error is therefore found at the first token that no well-formed expression
+could have there.
+"""
+
+import difflib
+import re
+import unicodedata
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+
+EMPTY = -1  # the id of a slot that holds the zero vector instead of a token
+UNKNOWN = -2  # the id of text that spells no token
+WINDOW = 72  # columns of a long line that an error shows around its place
+
+
+class ExpressionError(ValueError):
+    """Text that is not an expression: what was expected, what was found, and where."""
+
+    def __init__(self, problem: str, text: str, offset: int, first_line: int = 1) -> None:
+        before = text[:offset]
+        line_start = before.rfind("\n") + 1
+        line_end = text.find("\n", offset)
+        self.problem = problem
+        self.offset = offset
+        self.line = first_line + before.count("\n")
+        self.column = offset - line_start + 1
+        excerpt = _window(text[line_start : line_end if line_end >= 0 else None], self.column - 1)
+        super().__init__(f"line {self.line}, column {self.column}: {problem}\n{excerpt}")
+
+
+def _window(line: str, column: int) -> str:
+    """The part of a line around a column, with a caret under it."""
+    start = max(0, column - WINDOW // 2) if len(line) > WINDOW else 0
+    shown = line[start : start + WINDOW]
+    prefix = "…" if start else ""
+    suffix = "…" if start + WINDOW < len(line) else ""
+    shown = "".join(char if char.isprintable() else "�" for char in shown)
+    width = sum(map(_columns, prefix + shown[: column - start]))
+    return f"  {prefix}{shown}{suffix}\n  {' ' * width}^"
+
+
+def _columns(char: str) -> int:
+    """How wide a terminal shows a character: accents take no room, Chinese takes two columns."""
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A well-formed expression of an algebra, as its token ids in the order of the text."""
+
+    algebra: Algebra
+    ids: NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        self.ids.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Expression):
+            return NotImplemented
+        return self.algebra == other.algebra and np.array_equal(self.ids, other.ids)
+
+    def __hash__(self) -> int:
+        return hash((self.algebra, self.ids.tobytes()))
+
+    def __str__(self) -> str:
+        return format_ids(self.algebra, self.ids)
+
+    def __repr__(self) -> str:
+        text = str(self)
+        return f"Expression({self.algebra.name}, {text if len(text) < 80 else text[:76] + ' ...'})"
+
+    @cached_property
+    def nesting(self) -> NDArray[np.int32]:
+        """How many parentheses are open after each token."""
+        step = (self.ids == OPEN).astype(np.int8) - (self.ids == CLOSE).astype(np.int8)
+        return np.cumsum(step, dtype=np.int32)
+
+    @property
+    def depth(self) -> int:
+        return int(self.nesting.max())
+
+    @property
+    def root(self) -> int:
+        """Position of the outermost operator, where the value appears; 0 for a bare value."""
+        if len(self) == 1:
+            return 0
+        return int(np.argmax((self.nesting == 1) & (self.ids >= self.algebra.first_operator)))
+
+    @property
+    def slots(self) -> NDArray[np.int16]:
+        """The ids the transformer reads: in prefix notation with EMPTY after each `)`.
+
+        The root stands in the same place in both: no `)` comes before it.
+        """
+        if not self.algebra.closing_slot:
+            return self.ids
+        closing = np.flatnonzero(self.ids == CLOSE)
+        return np.insert(self.ids, closing + 1, np.int16(EMPTY))
+
+
+def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
+    """Canonical text: packed where that reads back the same, else with spaces."""
+    symbols = algebra.vocabulary
+    return ("" if _packs(algebra) else " ").join([symbols[i] for i in ids.tolist()])
+
+
+def _packs(algebra: Algebra) -> bool:
+    """Whether symbols are told apart without spaces: single characters, operators no letters.
+
+    Infix text never has two values side by side, so values may be letters or digits.
+    """
+    words = [symbol for symbol in algebra.token_ids if re.fullmatch(r"\w+", symbol)]
+    marks = algebra.token_ids.keys() - set(words)
+    return (
+        algebra.notation == "infix"
+        and all(len(symbol) == 1 for symbol in {*algebra.vocabulary, *marks})
+        and not any(op.symbol in words for op in algebra.operators)
+    )
+
+
+def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
+    """Read one expression; white space is free. Raises `ExpressionError`.
+
+    `first_line` is the line number of the text in the file it came from.
+    """
+    if isinstance(text, bytes):
+        text = _decode(text, first_line)
+    grammar = grammar_of(algebra)
+    words = grammar.scanner.findall(text)
+    lookup = algebra.token_ids
+    ids = [lookup.get(word, UNKNOWN) for word in words]
+    failure = grammar.first_error(ids)
+    failure = grammar.first_mixed_brackets(words[: failure[0]] if failure else words) or failure
+    if failure:
+        _fail(algebra, text, words, *failure, first_line)
+    return Expression(algebra, np.array(ids, dtype=np.int16))
+
+
+def _decode(data: bytes, first_line: int) -> str:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode("utf-8")
+        text = before + data[error.start :].decode("utf-8", "replace")
+        problem = f"expected UTF-8 text, found the byte 0x{data[error.start]:02x}"
+        raise ExpressionError(problem, text, len(before), first_line) from None
+
+
+def _fail(
+    algebra: Algebra, text: str, words: list[str], place: int, problem: str, first_line: int
+) -> NoReturn:
+    """Turn the number of a token into a place in the text. Words carry no offsets, to be quick."""
+    if place < len(words):
+        matches = grammar_of(algebra).scanner.finditer(text)
+        offset = next(match for i, match in enumerate(matches) if i == place).start()
+        word = words[place]
+        found = f"found {_quote(word)}"
+        if word not in algebra.token_ids:
+            names = [symbol for symbol in algebra.token_ids if symbol.isalpha()]
+            close = difflib.get_close_matches(word.upper(), names, n=1)
+            found += ", which is no token" + (f"; did you mean {close[0]!r}?" if close else "")
+    else:
+        offset = len(text.rstrip())
+        found = "found the end of the text" if words else "found no text"
+    raise ExpressionError(problem.replace("{found}", found), text, offset, first_line)
+
+
+def _quote(word: str) -> str:
+    return repr(word if len(word) <= 20 else word[:17] + "...")
+
+
+TOP, DONE, START = 0, 1, 2  # states: before any token, after the whole expression, after `(`
+CLOSED = -1  # no state: the token is not allowed here
+
+
+@dataclass(frozen=True)
+class Span:
+    """What was read of one span: an automaton state. `wanted` operands are known in infix only."""
+
+    operator: int | None  # its token id
+    read: int
+    wanted: int | None
+
+
+class Grammar:
+    """The automaton of an algebra: where each token may stand, and what is expected instead."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        self.algebra = algebra
+        symbols = sorted(algebra.token_ids, key=len, reverse=True)
+        marks = "|".join(
+            re.escape(symbol) for symbol in symbols if not re.fullmatch(r"\w+", symbol)
+        )
+        # A word is one token even if it starts like one: `12` and `MAXI` are never split.
+        self.scanner = re.compile(rf"{marks}|\w+|\S")
+        self.spans: list[Span | None] = [None, None, Span(None, 0, None)]
+        self.after_operand: list[int] = [DONE, CLOSED]
+        self.after_operator: list[dict[int, int]] = [{}, {}]  # operator's token id to next state
+        self.complete: list[bool] = [False, False]
+        numbers: dict[Span, int] = {Span(None, 0, None): START}
+
+        def number(span: Span) -> int:
+            if span not in numbers:
+                numbers[span] = len(self.spans)
+                self.spans.append(span)
+            return numbers[span]
+
+        state = START
+        while state < len(self.spans):  # `number` adds the states that are still to visit
+            span = self.spans[state]
+            assert span is not None
+            operand, operators, complete = self._steps(span)
+            self.after_operand.append(number(operand) if operand else CLOSED)
+            self.after_operator.append({token: number(next) for token, next in operators.items()})
+            self.complete.append(complete)
+            state += 1
+
+    def _steps(self, span: Span) -> tuple[Span | None, dict[int, Span], bool]:
+        """The span after one more operand, after each operator, and whether `)` may follow."""
+        first = self.algebra.first_operator
+        if span.operator is not None:
+            arities = self.algebra.operators[span.operator - first].arities
+            limit = span.wanted or arities[-1]
+            operand = Span(span.operator, span.read + 1, span.wanted) if span.read < limit else None
+            complete = span.read == span.wanted if span.wanted else span.read in arities
+            return operand, {}, complete
+        infix = self.algebra.notation == "infix"
+        wanted = span.read + 1 if infix else None
+        operators = {
+            first + i: Span(first + i, span.read, wanted)
+            for i, op in enumerate(self.algebra.operators)
+            if not infix or wanted in op.arities
+        }
+        has_binary = any(2 in op.arities for op in self.algebra.operators)
+        operand = Span(None, 1, None) if infix and span.read == 0 and has_binary else None
+        return operand, operators, False
+
+    def first_error(self, ids: list[int]) -> tuple[int, str] | None:
+        """Number of the first token that cannot stand where it does, and the problem with it."""
+        first_operator = self.algebra.first_operator
+        after_operand, after_operator, complete = (
+            self.after_operand,
+            self.after_operator,
+            self.complete,
+        )
+        enclosing: list[int] = []
+        state, following = TOP, CLOSED
+        for place, token in enumerate(ids):
+            if token == OPEN:
+                following = START if after_operand[state] != CLOSED else CLOSED
+                if following != CLOSED:
+                    enclosing.append(state)
+            elif token == CLOSE:
+                following = after_operand[enclosing.pop()] if complete[state] else CLOSED
+            elif token >= first_operator:
+                following = after_operator[state].get(token, CLOSED)
+            elif token >= 0:
+                following = after_operand[state]
+            else:
+                following = CLOSED
+            if following == CLOSED:
+                return place, self._problem(state, token)
+            state = following
+        if state != DONE:
+            unclosed = len(enclosing)
+            parentheses = "parenthesis" if unclosed == 1 else "parentheses"
+            note = f" ({unclosed} {parentheses} unclosed)" if unclosed else ""
+            return len(ids), self._problem(state, None) + note
+        return None
+
+    def first_mixed_brackets(self, words: list[str]) -> tuple[int, str] | None:
+        """A span opened with `[` that does not end with `]`, or the reverse."""
+        if "[" not in words:
+            return None if "]" not in words else (words.index("]"), "expected ')', {found}")
+        open_spans: list[str] = []
+        for place, word in enumerate(words):
+            if word in "([":
+                open_spans.append(")" if word == "(" else "]")
+            elif word in ")]" and word != (expected := open_spans.pop()):
+                return place, f"expected {expected!r}, {{found}}"
+        return None
+
+    def _problem(self, state: int, token: int | None) -> str:
+        """A sentence with the place of the found text left open."""
+        if state == DONE:
+            return "expected the end of the text after a whole expression, {found}"
+        span = self.spans[state]
+        expected: list[str] = []
+        if self.after_operand[state] != CLOSED:
+            values = self.algebra.values
+            shown = " ".join(values if len(values) <= 12 else (*values[:3], "...", values[-1]))
+            expected.append(f"a value ({shown})")
+            expected.append("'('")
+        if self.after_operator[state]:
+            symbols = [self.algebra.vocabulary[t] for t in self.after_operator[state]]
+            expected.append(f"an operator ({' '.join(symbols)})")
+        if self.complete[state]:
+            expected.append("')'")
+        wanted = " or ".join([", ".join(expected[:-1]), expected[-1]] if expected[1:] else expected)
+        reason = self._reason(span, token) if token != UNKNOWN else None
+        return f"expected {wanted}, {{found}}" + (f": {reason}" if reason else "")
+
+    def _reason(self, span: Span | None, token: int | None) -> str | None:
+        """What is wrong in the user's terms, where the expectation alone does not tell."""
+        if span is None:
+            return "no parenthesis is open" if token == CLOSE else None
+        if span.operator is None:
+            if token == CLOSE:
+                return "these parentheses hold no operator" if span.read else "empty parentheses"
+            if token is None or not span.read:
+                return None
+            if token < self.algebra.first_operator:
+                return "no operator between two operands"
+            return f"{self.algebra.vocabulary[token]} comes before its operand"
+        operator = self.algebra.operators[span.operator - self.algebra.first_operator]
+        if token is not None and token >= self.algebra.first_operator:
+            return "a second operator in the same parentheses"
+        counts = [span.wanted] if span.wanted else operator.arities
+        takes = " or ".join(map(str, counts)) + (" operand" if counts[-1] == 1 else " operands")
+        if token == CLOSE:
+            return f"{operator.symbol} takes {takes}, not {span.read}"
+        return None if token is None else f"{operator.symbol} takes {takes} here, not more"
+
+
+grammar_of = lru_cache(maxsize=64)(Grammar)

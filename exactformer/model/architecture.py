@@ -1,0 +1,40 @@
+"""The sizes of the paper's transformer for an algebra. No torch in here, so `info` starts fast."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from exactformer.domains.algebra import Algebra
+
+Activation = Literal["square", "relu"]
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """D tokens, attention width d_h, and one hidden layer."""
+
+    D: int
+    d_h: int
+    hidden: int
+    activation: Activation
+
+    @property
+    def parameters(self) -> int:
+        """Gate, W_Q and W_K, and the feedforward with its biases; W_V is fixed."""
+        gate = self.D
+        attention = 2 * self.D * self.d_h
+        feedforward = self.D * self.hidden + self.hidden + self.hidden * self.D + self.D
+        return gate + attention + feedforward
+
+
+def paper_architecture(algebra: Algebra) -> Architecture:
+    """The paper's choices: attention has one dimension for operands and one for each operator;
+    2D squared units for operators on at most two operands, 8D rectified ones for wider ones.
+    """
+    D = len(algebra.vocabulary)
+    wide = algebra.max_fan_in > 2
+    return Architecture(
+        D=D,
+        d_h=1 + len(algebra.operators),
+        hidden=(8 if wide else 2) * D,
+        activation="relu" if wide else "square",
+    )

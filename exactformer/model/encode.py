@@ -1,0 +1,55 @@
+"""Expressions to states and back."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.syntax import EMPTY, Expression
+from exactformer.model.circuit import Weights, read_tokens, write_tokens
+
+NO_VALUE = -1
+
+
+def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
+    """Token ids of expressions of any lengths, EMPTY after their ends; and where these are not."""
+    rows = [expression.slots for expression in expressions]
+    lengths = np.array([len(row) for row in rows])
+    inside = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(inside.shape, EMPTY, dtype=np.int16)
+    ids[inside] = np.concatenate(rows)
+    return torch.from_numpy(ids), torch.from_numpy(inside)
+
+
+def encode(
+    ids: Int[Tensor, "... n"], D: int, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "... n D"]:
+    """One-hot rows; EMPTY becomes a zero row."""
+    return (ids.unsqueeze(-1) == torch.arange(D, device=ids.device, dtype=ids.dtype)).to(dtype)
+
+
+def initial_state(
+    expressions: Sequence[Expression], weights: Weights, dtype: torch.dtype = torch.float32
+) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
+    """What the transformer starts from, on the device of its weights."""
+    ids, inside = pad_slots(expressions)
+    device = weights.G_PE.device
+    X = encode(ids.to(device), weights.G_PE.shape[-1], dtype)
+    return write_tokens(X, weights), inside.to(device)
+
+
+def read_values(
+    X: Float[Tensor, "... n D"], weights: Weights, algebra: Algebra
+) -> Int[Tensor, "..."]:
+    """Index of the value that is left in each sequence; NO_VALUE unless it is the only token.
+
+    The paper pools with a maximum over positions. Counting instead also sees a token left over in
+    a second place, which would make the answer of a larger expression wrong.
+    """
+    counts = (read_tokens(X, weights) > 0).sum(-2)
+    values = counts[..., 2 : algebra.first_operator]
+    single = (counts.sum(-1) == 1) & (values.sum(-1) == 1)
+    return torch.where(single, values.argmax(-1), NO_VALUE)

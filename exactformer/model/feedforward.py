@@ -1,0 +1,80 @@
+"""The two kinds of local map: a perceptron with one hidden layer, and a look-up table."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from exactformer.model.architecture import Activation
+
+ROWS_AT_ONCE = 1 << 16  # keeps the hidden layer of a long sequence from filling the memory
+
+
+def _by_rows(f: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
+    """Apply f to each row of H. Most rows of a long sequence are zero: those share one result."""
+    rows = H.flatten(0, -2)
+    busy = rows.any(-1).nonzero().squeeze(-1)
+    empty = f(rows.new_zeros(1, rows.shape[-1]))
+    results = [f(rows[part]) for part in busy.split(ROWS_AT_ONCE)]
+    out = empty.expand(len(rows), -1).index_copy(0, busy, torch.cat(results))
+    return out.view(H.shape)
+
+
+@dataclass(frozen=True)
+class MLP:
+    """f(H) = act(H W_1 + b_1) W_2 + b_2."""
+
+    W_1: Float[Tensor, "... D m"]
+    b_1: Float[Tensor, "... m"]
+    W_2: Float[Tensor, "... m D"]
+    b_2: Float[Tensor, "... D"]
+    activation: Activation
+
+    def __call__(self, H: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
+        return _by_rows(self._rows, H) if self.W_1.dim() == 2 else self._rows(H)
+
+    def to(self, device: torch.device | str) -> "MLP":
+        W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
+        return MLP(W_1, b_1, W_2, b_2, self.activation)
+
+    def _rows(self, H: Tensor) -> Tensor:
+        hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
+        hidden = hidden.square() if self.activation == "square" else hidden.relu()
+        return hidden @ self.W_2 + self.b_2.unsqueeze(-2)
+
+
+@dataclass(frozen=True)
+class Table:
+    """f(H) = 1/2 on the coordinates of the output of the bag that H equals, -1/2 elsewhere.
+
+    Bags are found by a 64-bit hash among sorted ones, then compared in full.
+    """
+
+    bags: Int[Tensor, "R D"]
+    outputs: Int[Tensor, "R D"]
+
+    def __post_init__(self) -> None:
+        if len(self._hash(self.bags.to(torch.int64)).unique()) < len(self.bags):
+            raise ValueError("two bags of the table share one hash")
+
+    def __call__(self, H: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
+        return _by_rows(self._rows, H)
+
+    def to(self, device: torch.device | str) -> "Table":
+        return Table(self.bags.to(device), self.outputs.to(device))
+
+    def _rows(self, H: Tensor) -> Tensor:
+        H = H.to(torch.int64)
+        hashes, order = self._hash(self.bags.to(torch.int64)).sort()
+        found = order[torch.searchsorted(hashes, self._hash(H)).clamp(max=len(order) - 1)]
+        same = (self.bags[found] == H).all(-1, keepdim=True)
+        return (self.outputs[found] * same) - 0.5
+
+    def _hash(self, rows: Tensor) -> Tensor:
+        """Wraps around at 64 bits on purpose."""
+        D = rows.shape[-1]
+        odd = torch.tensor(0x9E3779B97F4A7C15 - (1 << 64), device=rows.device)
+        weights = odd ** torch.arange(1, D + 1, device=rows.device)
+        return (rows * weights).sum(-1)

@@ -1,0 +1,39 @@
+"""The values of many expressions, in batches of similar length."""
+
+from collections.abc import Sequence
+
+import torch
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.syntax import Expression
+from exactformer.model.circuit import Weights, run
+from exactformer.model.encode import NO_VALUE, initial_state, read_values
+
+POSITIONS_AT_ONCE = 1 << 18  # of one batch, padding included; a longer expression goes alone
+
+
+@torch.no_grad()
+def predict(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    dtype: torch.dtype = torch.float32,
+) -> list[str | None]:
+    """The value the model gives each expression; None where it ends with anything else."""
+    answers: list[str | None] = [None] * len(expressions)
+    for batch in _batches(expressions):
+        X, inside = initial_state([expressions[i] for i in batch], weights, dtype)
+        X, _ = run(X, weights, inside)
+        for i, value in zip(batch, read_values(X, weights, algebra).tolist(), strict=True):
+            answers[i] = None if value == NO_VALUE else algebra.values[value]
+    return answers
+
+
+def _batches(expressions: Sequence[Expression]) -> list[list[int]]:
+    """Places of expressions that run together: shortest first, so that little is padded."""
+    batches: list[list[int]] = []
+    for i in sorted(range(len(expressions)), key=lambda i: len(expressions[i])):
+        if not batches or (len(batches[-1]) + 1) * len(expressions[i]) > POSITIONS_AT_ONCE:
+            batches.append([])
+        batches[-1].append(i)
+    return batches

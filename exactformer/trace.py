@@ -1,0 +1,118 @@
+"""Every intermediate of every iteration, as text for people and as plain data for programs."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.syntax import Expression
+from exactformer.model.circuit import Weights, depth_counts, halted, iterate, read_tokens
+from exactformer.model.encode import NO_VALUE, initial_state, read_values
+
+EMPTY_POSITION = "·"
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One iteration, position by position. `routed` and `outputs` are by position in the mask."""
+
+    tokens: list[str]
+    forward: list[int]  # A_1
+    backward: list[int]  # A_2
+    mask: list[int]  # P
+    clusters: list[int]  # ids
+    routed: dict[int, dict[str, int]]  # H: how much of each token a position received
+    outputs: dict[int, dict[str, float]]  # Z, before the threshold, by token
+    state: list[str]  # X afterwards
+
+
+@dataclass(frozen=True)
+class Trace:
+    expression: str
+    steps: list[TraceStep]
+    value: str | None  # None where the model ends with anything but a single value
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def __str__(self) -> str:
+        parts = [f"{self.expression}"]
+        for number, step in enumerate(self.steps, start=1):
+            rows = {
+                "tokens": step.tokens,
+                "forward": step.forward,
+                "backward": step.backward,
+                "mask": step.mask,
+                "cluster": [c or EMPTY_POSITION for c in step.clusters],
+                "after": step.state,
+            }
+            columns = zip(*rows.values(), strict=True)
+            widths = [max(len(str(cell)) for cell in column) for column in columns]
+            parts.append(f"\niteration {number}")
+            for name, cells in rows.items():
+                line = " ".join(
+                    f"{cell!s:>{width}}" for cell, width in zip(cells, widths, strict=True)
+                )
+                parts.append(f"  {name:<9} {line}".rstrip())
+            for position, bag in step.routed.items():
+                received = " + ".join(
+                    token if count == 1 else f"{count}×{token}" for token, count in bag.items()
+                )
+                became = step.state[position]
+                parts.append(
+                    f"  cluster {step.clusters[position]}: {step.tokens[position]} at "
+                    f"{position} receives {received or 'nothing'} and becomes {became}"
+                )
+        value = "no single value is left" if self.value is None else f"value {self.value}"
+        parts.append(f"\n{value} after {len(self.steps)} iteration{'s'[: len(self.steps) != 1]}")
+        return "\n".join(parts)
+
+
+@torch.no_grad()
+def trace(algebra: Algebra, weights: Weights, expression: Expression) -> Trace:
+    """Run one expression, keeping what `iterate` returns."""
+    X, inside = initial_state([expression], weights)
+    steps: list[TraceStep] = []
+    limit = int((expression.ids == 0).sum())  # as in `run`
+    while len(steps) < limit:
+        tokens = read_tokens(X, weights)
+        if halted(depth_counts(tokens, weights.G_PE)).all():
+            break
+        step = iterate(X, weights, inside)
+        before, after = (
+            _symbols(algebra, tokens[0]),
+            _symbols(algebra, read_tokens(step.X, weights)[0]),
+        )
+        masked = step.P[0].nonzero().squeeze(-1).tolist()
+        busy = [i for i in masked if step.H[0, i].any() or step.Y[0, i].any()]
+        steps.append(
+            TraceStep(
+                tokens=before,
+                forward=step.A[0, :, 0].tolist(),
+                backward=step.A[0, :, 1].tolist(),
+                mask=step.P[0].int().tolist(),
+                clusters=step.ids[0].tolist(),
+                routed={i: _counts(algebra, step.H[0, i]) for i in busy},
+                outputs={
+                    i: dict(zip(algebra.vocabulary, step.Z[0, i].tolist(), strict=True))
+                    for i in busy
+                },
+                state=after,
+            )
+        )
+        X = step.X
+    value = int(read_values(X, weights, algebra)[0])
+    return Trace(str(expression), steps, None if value == NO_VALUE else algebra.values[value])
+
+
+def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:
+    """The token of each row; several, joined, where uncertified weights leave more than one."""
+    return [
+        "+".join(algebra.vocabulary[i] for i in row.nonzero().flatten().tolist()) or EMPTY_POSITION
+        for row in rows
+    ]
+
+
+def _counts(algebra: Algebra, row: torch.Tensor) -> dict[str, int]:
+    return {algebra.vocabulary[i]: int(row[i]) for i in row.nonzero().flatten().tolist()}

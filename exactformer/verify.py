@@ -1,0 +1,213 @@
+"""Decide, in exact arithmetic, whether weights compute an algebra at every depth and length.
+
+This file is all that a sceptic has to read: it uses neither torch nor the model's code, only numpy
+and the algebra's own tables. Numbers are whole numbers or exact fractions; nothing here rounds.
+
+Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
+pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:
+a zero vector follows each `)`). Such a span holds one operator, values, its two parentheses and
+zero vectors left by earlier reductions. Attention adds up, so what a position of it receives
+depends only on its own token and on the bag of tokens in the span, of which there are finitely
+many. If for each bag the operator's position becomes the right value and every other position
+becomes zero, one iteration evaluates all deepest spans and keeps the rest: the expression keeps its
+value and loses one level, whatever its size (the paper's two theorems). If moreover every output
+stays farther from the threshold than rounding can move it, in any order of summation, the same
+holds on every device. Attention adds whole numbers small enough for float16 and bfloat16; the
+feedforward runs in float32.
+"""
+
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.weightfile import Arrays, WeightFile
+
+UNIT = Fraction(1, 2**24)  # float32's unit roundoff
+TINY = Fraction(1, 2**126)  # float32's smallest normal number: what an underflow can lose
+HUGE = 2**127  # below float32's largest number
+EXACT_INTEGER = 2**24  # whole numbers up to here are exact in float32,
+EXACT_NARROW = 2**8  # and up to here in bfloat16 and float16 too
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Each condition of the proof with its outcome, and the numbers behind the last one."""
+
+    conditions: dict[str, bool]
+    rows: int
+    wrong_rows: tuple[str, ...]
+    smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
+    rounding_bound: Fraction  # most that float32 can move an output
+
+    @property
+    def exact(self) -> bool:
+        return all(self.conditions.values())
+
+
+def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
+    """Every condition of the argument above for the weights in `arrays`."""
+    gate, W_Q, W_K = (_integers(arrays[name]) for name in ("G_PE", "W_Q", "W_K"))
+    right_gate = np.zeros(len(algebra.vocabulary), dtype=int)
+    right_gate[OPEN], right_gate[CLOSE] = 1, -1
+    binary = bool(np.isin(W_Q, (0, 1)).all() and np.isin(W_K, (0, 1)).all())
+    H, targets, labels = _rows(algebra, W_Q @ W_K.T)
+    if "bags" in arrays:
+        outputs, scale, error = _look_up(H, arrays)
+    else:
+        outputs, scale, error = _perceptron(H, arrays, activation)
+    right = ((outputs > 0) == (targets > 0)).all(axis=1)
+    smallest = Fraction(int(abs(outputs).min()), scale)
+    conditions = {
+        "no operator depends on the order of its operands": not algebra.ordered,
+        "the gate is +1 on '(', -1 on ')', 0 elsewhere": bool((gate == right_gate).all()),
+        "routed sums are whole numbers that every format holds": binary
+        and max(int(H.max()), algebra.max_fan_in) <= EXACT_NARROW,
+        "every span becomes its value at the operator and zero elsewhere": bool(right.all()),
+        "every output is farther from the threshold than rounding can move it": smallest > error,
+    }
+    if "E" in arrays:
+        conditions["dense vectors read back as their tokens"] = _reads_back(arrays["E"])
+    wrong = tuple(label for label, ok in zip(labels, right, strict=True) if not ok)
+    return Findings(conditions, len(H), wrong, smallest, error)
+
+
+class ProofRejected(Exception):
+    """The proof file claims what the weights do not bear out."""
+
+
+def verify(proof_path: Path, weights_path: Path) -> Findings:
+    """Check a proof file against a weights file; raises ProofRejected where they disagree."""
+    try:
+        proof = json.loads(proof_path.read_text())
+        claims = {name: proof[name] for name in ("weights_sha256", "verdict", "conditions", "rows")}
+        margins = [Fraction(proof[name]) for name in ("smallest_margin", "rounding_bound")]
+        algebra = Algebra.from_dict(proof["algebra"])
+    except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
+        raise ValueError(f"{proof_path}: expected a proof file, found none: {error}") from None
+    file = WeightFile.read(weights_path)
+    if claims["weights_sha256"] != file.sha256:
+        raise ProofRejected(f"{proof_path} is about other weights than {weights_path}")
+    if algebra != file.algebra:
+        raise ProofRejected(f"{proof_path} is about another algebra than {weights_path}")
+    findings = check(algebra, file.arrays, file.activation)
+    found = {"verdict": "exact" if findings.exact else "not proved", "rows": findings.rows}
+    found["conditions"] = findings.conditions
+    for name, value in found.items():
+        if claims[name] != value:
+            raise ProofRejected(f"{proof_path} claims {name} {claims[name]!r}, but found {value!r}")
+    if margins != [findings.smallest_margin, findings.rounding_bound]:
+        raise ProofRejected(f"{proof_path}: its margins are not those of the weights")
+    return findings
+
+
+def _rows(algebra: Algebra, routes: NDArray) -> tuple[NDArray, NDArray, list[str]]:
+    """What each kind of position receives: for every bag and token in it, and the zero vector.
+
+    `routes[a, b]` is how often a position that holds token a receives each token b of its span.
+    """
+    D = len(algebra.vocabulary)
+    received, targets = [np.zeros(D, dtype=int)], [np.zeros(D, dtype=int)]
+    labels = ["the zero vector"]
+    for token, operator in enumerate(algebra.operators, start=algebra.first_operator):
+        for operands, value in operator.table.items():
+            bag = np.zeros(D, dtype=int)
+            np.add.at(bag, [OPEN, CLOSE, token, *(2 + i for i in operands)], 1)
+            for position in np.flatnonzero(bag):
+                received.append(routes[position] * bag)
+                targets.append(np.arange(D) == (2 + value if position == token else -1))
+                shown = " ".join(algebra.values[i] for i in operands)
+                labels.append(f"{algebra.vocabulary[position]} in {operator.symbol} of {shown}")
+    return np.array(received), np.array(targets), labels
+
+
+def _look_up(H: NDArray, arrays: Arrays) -> tuple[NDArray, int, Fraction]:
+    """Outputs 1/2 and -1/2 as whole numbers over two; nothing rounds."""
+    bags, outputs = arrays["bags"].tolist(), arrays["outputs"].astype(int)
+    table = {tuple(bag): output for bag, output in zip(bags, outputs, strict=True)}
+    nothing = np.zeros(H.shape[1], dtype=int)
+    found = np.array([table.get(tuple(row), nothing) for row in H.tolist()])
+    return 2 * found - 1, 2, Fraction(0)
+
+
+def _perceptron(
+    H: NDArray, arrays: Arrays, activation: str | None
+) -> tuple[NDArray, int, Fraction]:
+    """Outputs act(H W_1 + b_1) W_2 + b_2 times a whole number, that number, and the rounding bound.
+
+    Every float is a whole number divided by a power of two, so scaled outputs are whole numbers.
+    """
+    (W_1, b_1), unit_1 = _scaled(arrays["W_1"], arrays["b_1"])
+    (W_2, b_2), unit_2 = _scaled(arrays["W_2"], arrays["b_2"])
+    # Python's integers never overflow; machine integers are quicker where they cannot either.
+    widest = (int(H.sum(1).max()) * int(abs(W_1).max()) + int(abs(b_1).max())) ** 2
+    widest = (widest * len(W_2) * int(abs(W_2).max()) + int(abs(b_2).max())) * unit_1**2
+    kind = np.int64 if widest < 2**62 else object
+    H, W_1, b_1, W_2, b_2 = (array.astype(kind) for array in (H, W_1, b_1, W_2, b_2))
+
+    hidden = H @ W_1 + b_1
+    terms = int((H @ abs(W_1) + abs(b_1)).max())
+    error = _sum_error(terms, unit_1, H.shape[1] + 1)
+    if activation == "square":
+        top = Fraction(int(abs(hidden).max()), unit_1) + error
+        hidden, unit_h = hidden**2, unit_1**2
+        if top**2 >= HUGE:
+            error = Fraction(HUGE)
+        elif error or int(hidden.max()) > EXACT_INTEGER:
+            error = 2 * top * error + UNIT * top**2 + TINY
+    else:
+        hidden, unit_h = np.maximum(hidden, 0), unit_1
+
+    outputs = hidden @ W_2 + b_2 * unit_h
+    terms = int((hidden @ abs(W_2) + abs(b_2) * unit_h).max())
+    spread = error * Fraction(int(abs(W_2).sum(0).max()), unit_2)
+    rounding = _sum_error(terms, unit_h * unit_2, len(W_2) + 1, inexact=spread)
+    return outputs, unit_h * unit_2, spread + rounding
+
+
+def _sum_error(terms: int, unit: int, count: int, inexact: Fraction | None = None) -> Fraction:
+    """Most that adding `count` products can err in float32, in any order, fused or not.
+
+    `terms` / `unit` bounds the sum of the products' absolute values. If each is a multiple of
+    1 / `unit` and all partial sums fit, nothing rounds. Otherwise n roundings lose at most
+    n u / (1 - n u) <= n u (1 + 2 n u) of it. `inexact` is an error that the products carry already.
+    """
+    size = Fraction(terms, unit) + (inexact or 0)
+    if size >= HUGE or count * UNIT > Fraction(1, 2):
+        return Fraction(HUGE)  # may overflow: no bound
+    if not inexact and terms <= EXACT_INTEGER and unit <= 2**100:
+        return Fraction(0)
+    return count * UNIT * (1 + 2 * count * UNIT) * size + count * TINY
+
+
+def _scaled(*arrays: NDArray) -> tuple[list[NDArray], int]:
+    """Float arrays as whole numbers over one common power of two."""
+    exact = [np.array([Fraction(float(x)) for x in array.flat], dtype=object) for array in arrays]
+    unit = max(x.denominator for part in exact for x in part)
+    whole = [np.array([int(x * unit) for x in part], dtype=object) for part in exact]
+    return [part.reshape(array.shape) for part, array in zip(whole, arrays, strict=True)], unit
+
+
+def _integers(array: NDArray) -> NDArray:
+    whole = array.astype(np.int64)
+    if (whole != array).any():
+        raise ValueError("expected whole numbers in the gate and the routing")
+    return whole
+
+
+def _reads_back(E: NDArray) -> bool:
+    """Each token's dense vector gives more than 1/2 with itself, less with all others.
+
+    In bfloat16, the coarsest format: storing an entry and each step of a sum may lose 2^-8 of it.
+    """
+    D = len(E)
+    (whole,), unit = _scaled(E)
+    products = whole @ whole.T
+    sizes = abs(whole) @ abs(whole.T)
+    loss = (1 + Fraction(1, 2**8)) ** (D + 3) - 1
+    distance = np.where(np.eye(D, dtype=bool), 2 * products - unit**2, unit**2 - 2 * products)
+    return all(d > 2 * loss * s for d, s in zip(distance.flat, sizes.flat, strict=True))

@@ -1,0 +1,78 @@
+"""The wheel, installed away from the checkout, is whole; and light commands stay light."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def run(*command: str | Path, **options) -> str:
+    result = subprocess.run(command, capture_output=True, text=True, **options)
+    assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory) -> Path:
+    target = tmp_path_factory.mktemp("installed")
+    run(
+        *(sys.executable, "-m", "pip", "--disable-pip-version-check", "install"),
+        *("--no-deps", "--no-index", "--target", target, wheel),
+    )
+    return target
+
+
+@pytest.fixture
+def elsewhere(installed, tmp_path) -> dict:
+    """Where and how to start a process that sees the installed package before the checkout."""
+    return {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(installed)}}
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    files = [path for path in (ROOT / "exactformer").rglob("*") if path.is_file()]
+    sources = [path for path in files if path.parent.name != "__pycache__"]
+    expected = {path.relative_to(ROOT).as_posix() for path in sources}
+    names = ZipFile(wheel).namelist()
+    assert {name for name in names if name.startswith("exactformer/")} == expected
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_installed_package_is_the_one_that_runs(installed, elsewhere):
+    code = "import exactformer; print(exactformer.__file__)"
+    where = run(sys.executable, "-c", code, **elsewhere)
+    assert Path(where.strip()).is_relative_to(installed)
+
+
+def test_both_ways_to_start_it_work(installed, elsewhere):
+    for start in ([sys.executable, "-m", "exactformer"], [installed / "bin" / "exactformer"]):
+        assert "info" in run(*start, "--help", **elsewhere)
+        info = json.loads(run(*start, "info", "boolean", "--json", **elsewhere))
+        assert info["parameters"] == 280
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["info", "boolean", "--json"]], ids=" ".join)
+def test_what_needs_no_torch_does_not_load_it(arguments):
+    code = """if True:
+        import sys
+        from exactformer.cli import main
+        try:
+            status = main()
+        except SystemExit as stop:
+            status = stop.code
+        heavy = {"torch", "numba"} & set(sys.modules)
+        sys.exit(f"loaded {heavy}" if heavy else status)
+    """
+    run(sys.executable, "-c", code, *arguments)
