@@ -1,7 +1,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help test fuzz lint reproduce wheel clean
+.PHONY: help test fuzz lint reproduce weights wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,8 +18,13 @@ lint: .venv/stamp  ## check style, types and the direction of imports
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-reproduce: .venv/stamp  ## the paper's tables and figures beside ours, into results/
+reproduce: .venv/stamp  ## train and certify thirty models; the paper's Table 1 beside ours
 	$(BIN)/exactformer reproduce
+
+weights: .venv/stamp  ## make the shipped weights anew
+	$(BIN)/python -m exactformer.model.fit exactformer/weights
+	for task in boolean arithmetic listops; do \
+	    $(BIN)/exactformer train $$task --out exactformer/weights/$$task; done
 
 wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
 	$(BIN)/python -m build --no-isolation

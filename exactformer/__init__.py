@@ -10,6 +10,7 @@ from exactformer.domains.syntax import Expression, ExpressionError, parse
 
 if TYPE_CHECKING:
     from exactformer.api import Model, construct, load
+    from exactformer.training.run import train_seeds as train
 
 __all__ = [
     "Algebra",
@@ -27,6 +28,7 @@ __all__ = [
     "listops",
     "load",
     "parse",
+    "train",
 ]
 
 
@@ -36,4 +38,8 @@ def __getattr__(name: str):
         from exactformer import api
 
         return getattr(api, name)
+    if name == "train":
+        from exactformer.training.run import train_seeds
+
+        return train_seeds
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -54,7 +54,12 @@ class Model:
         return certify(self.algebra, self.weights)
 
     def to(self, device: torch.device | str) -> "Model":
-        return Model(self.algebra, self.weights.to(device), self.origin)
+        try:
+            weights = self.weights.to(device)
+        except (RuntimeError, AssertionError) as error:  # what torch raises where there is none
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"the device {str(device)!r} cannot be used: {reason}") from None
+        return Model(self.algebra, weights, self.origin)
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""

@@ -12,6 +12,9 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.syntax import Expression, ExpressionError, parse
 
+# Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
 SHOWN_PROBLEMS = 10  # bad lines of a file that are told one by one
 
 app = typer.Typer(
@@ -107,15 +110,16 @@ def sample(
 @app.command()
 def reproduce(
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="Which; all if none is given.")
+        list[str] | None,
+        typer.Argument(metavar="NAME", help="table1 (if none is given), tokens, estimators."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Tables of the paper beside ours; prints the files written."""
+    """Tables of the paper beside ours: writes them to files and prints the tables."""
     from exactformer.paper.tables import TABLES
 
-    chosen = names or list(TABLES)
+    chosen = names or ["table1"]
     for name in chosen:
         if name not in TABLES:
             raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")
@@ -123,8 +127,10 @@ def reproduce(
     if as_json:
         print(json.dumps(written, ensure_ascii=False))
         return
-    for paths in written.values():
-        print(*paths, sep="\n")
+    for path in (path for paths in written.values() for path in paths):
+        print(f"written: {path}", file=sys.stderr)
+        if path.endswith(".md"):
+            print(Path(path).read_text())
 
 
 @app.command("eval")
@@ -252,6 +258,50 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def train(
+    domain: Domain,
+    out: Annotated[Path, typer.Option(help="Folder for the weights; an interrupted run goes on.")],
+    seeds: Annotated[
+        str | None, typer.Option(help="Numbers separated by commas; the paper's ten if not given.")
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(help="How the gate learns: search, score, straight-through or gumbel."),
+    ] = None,
+    attempts: Annotated[
+        int | None, typer.Option(min=1, help="Starts that an uncertified seed gets in all.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's logs.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train from random weights on depth 1 and 2, and certify every seed."""
+    from rich.console import Console
+
+    from exactformer.training.display import TensorBoard, Terminal
+    from exactformer.training.recipe import PAPER_SEEDS, change, recipe_for
+    from exactformer.training.run import Observer, summary, train_seeds
+
+    chosen = PAPER_SEEDS if seeds is None else _seeds(seeds)
+    recipe = change(recipe_for(domain), estimator=estimator, attempts=attempts)
+    observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
+    with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
+        results = train_seeds(
+            domain, chosen, recipe=recipe, out=out, device=device, observers=[*observers, terminal]
+        )
+    print(json.dumps([r.record for r in results]) if as_json else summary(results))
+    if not all(result.exact for result in results):
+        raise typer.Exit(1)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(seed) for seed in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"expected numbers separated by commas, found {text!r}") from None
+
+
 def main() -> None:
     """Run the command line; a user's mistake is a message and exit status 2, not a traceback."""
     try:
@@ -259,6 +309,9 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("exactformer: interrupted", file=sys.stderr)
+        sys.exit(130)
     except (ValueError, OSError) as error:
         print(f"exactformer: {error}", file=sys.stderr)
         sys.exit(2)

@@ -30,8 +30,11 @@ from exactformer.weightfile import Arrays, WeightFile
 UNIT = Fraction(1, 2**24)  # float32's unit roundoff
 TINY = Fraction(1, 2**126)  # float32's smallest normal number: what an underflow can lose
 HUGE = 2**127  # below float32's largest number
+NO_BOUND = Fraction(2**1000)  # above any output, where float32 may overflow
 EXACT_INTEGER = 2**24  # whole numbers up to here are exact in float32,
 EXACT_NARROW = 2**8  # and up to here in bfloat16 and float16 too
+LARGE_VECTOR = 2**7  # dense vectors with entries below this do not overflow in float16
+SMALLEST_UNIT = 2**100  # multiples of one over this do not underflow
 
 
 @dataclass(frozen=True)
@@ -95,8 +98,10 @@ def verify(proof_path: Path, weights_path: Path) -> Findings:
     if algebra != file.algebra:
         raise ProofRejected(f"{proof_path} is about another algebra than {weights_path}")
     findings = check(algebra, file.arrays, file.activation)
-    found = {"verdict": "exact" if findings.exact else "not proved", "rows": findings.rows}
-    found["conditions"] = findings.conditions
+    found = {"verdict": "exact", "rows": findings.rows, "conditions": findings.conditions}
+    if not findings.exact:
+        failed = [name for name, holds in findings.conditions.items() if not holds]
+        raise ProofRejected(f"{weights_path}: not proved exact: {'; '.join(failed)}")
     for name, value in found.items():
         if claims[name] != value:
             raise ProofRejected(f"{proof_path} claims {name} {claims[name]!r}, but found {value!r}")
@@ -144,8 +149,9 @@ def _perceptron(
     (W_1, b_1), unit_1 = _scaled(arrays["W_1"], arrays["b_1"])
     (W_2, b_2), unit_2 = _scaled(arrays["W_2"], arrays["b_2"])
     # Python's integers never overflow; machine integers are quicker where they cannot either.
-    widest = (int(H.sum(1).max()) * int(abs(W_1).max()) + int(abs(b_1).max())) ** 2
-    widest = (widest * len(W_2) * int(abs(W_2).max()) + int(abs(b_2).max())) * unit_1**2
+    power = 2 if activation == "square" else 1
+    widest = (int(H.sum(1).max()) * int(abs(W_1).max()) + int(abs(b_1).max())) ** power
+    widest = widest * len(W_2) * int(abs(W_2).max()) + int(abs(b_2).max()) * unit_1**power
     kind = np.int64 if widest < 2**62 else object
     H, W_1, b_1, W_2, b_2 = (array.astype(kind) for array in (H, W_1, b_1, W_2, b_2))
 
@@ -156,13 +162,15 @@ def _perceptron(
         top = Fraction(int(abs(hidden).max()), unit_1) + error
         hidden, unit_h = hidden**2, unit_1**2
         if top**2 >= HUGE:
-            error = Fraction(HUGE)
-        elif error or int(hidden.max()) > EXACT_INTEGER:
+            error = NO_BOUND
+        elif error or int(hidden.max()) > EXACT_INTEGER or unit_h > SMALLEST_UNIT:
             error = 2 * top * error + UNIT * top**2 + TINY
     else:
         hidden, unit_h = np.maximum(hidden, 0), unit_1
 
     outputs = hidden @ W_2 + b_2 * unit_h
+    if error >= NO_BOUND:
+        return outputs, unit_h * unit_2, NO_BOUND
     terms = int((hidden @ abs(W_2) + abs(b_2) * unit_h).max())
     spread = error * Fraction(int(abs(W_2).sum(0).max()), unit_2)
     rounding = _sum_error(terms, unit_h * unit_2, len(W_2) + 1, inexact=spread)
@@ -178,8 +186,8 @@ def _sum_error(terms: int, unit: int, count: int, inexact: Fraction | None = Non
     """
     size = Fraction(terms, unit) + (inexact or 0)
     if size >= HUGE or count * UNIT > Fraction(1, 2):
-        return Fraction(HUGE)  # may overflow: no bound
-    if not inexact and terms <= EXACT_INTEGER and unit <= 2**100:
+        return NO_BOUND
+    if not inexact and terms <= EXACT_INTEGER and unit <= SMALLEST_UNIT:
         return Fraction(0)
     return count * UNIT * (1 + 2 * count * UNIT) * size + count * TINY
 
@@ -210,4 +218,5 @@ def _reads_back(E: NDArray) -> bool:
     sizes = abs(whole) @ abs(whole.T)
     loss = (1 + Fraction(1, 2**8)) ** (D + 3) - 1
     distance = np.where(np.eye(D, dtype=bool), 2 * products - unit**2, unit**2 - 2 * products)
-    return all(d > 2 * loss * s for d, s in zip(distance.flat, sizes.flat, strict=True))
+    apart = all(d > 2 * loss * s for d, s in zip(distance.flat, sizes.flat, strict=True))
+    return apart and bool((abs(E) < LARGE_VECTOR).all())

@@ -26,6 +26,9 @@ FORMAT = "exactformer weights 1"
 ROUTING = {"G_PE", "W_Q", "W_K"}
 PERCEPTRON = {"W_1", "b_1", "W_2", "b_2"}
 TABLE = {"bags", "outputs"}
+LOGITS = {f"{name}_logits" for name in ROUTING}  # what the discrete ones were learned as
+OPTIONAL = {"E"} | LOGITS
+REAL = PERCEPTRON | OPTIONAL  # float32, which the proof is about; all others are whole numbers
 
 
 @dataclass(frozen=True)
@@ -42,9 +45,9 @@ class WeightFile:
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of the tensors' names, types, shapes and bytes, and of the activation."""
+        """A hash of all that computes: tensors' names, types, shapes and bytes, and activation."""
         digest = hashlib.sha256(f"{self.activation} ".encode())
-        for name in sorted(self.arrays):
+        for name in sorted(self.arrays.keys() - LOGITS):
             array = np.ascontiguousarray(self.arrays[name])
             digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
             digest.update(array.tobytes())
@@ -53,32 +56,21 @@ class WeightFile:
     def write(self, path: Path) -> None:
         header = {
             "format": FORMAT,
-            "algebra": json.dumps(self.algebra.to_dict(), ensure_ascii=False),
-            "activation": self.activation or "",
-            "origin": json.dumps(self.origin, ensure_ascii=False),
+            "algebra": self.algebra.to_dict(),
+            "activation": self.activation,
+            "origin": dict(self.origin),
             "sha256": self.sha256,
         }
         arrays = {name: np.ascontiguousarray(array) for name, array in self.arrays.items()}
-        write_atomically(path, save(arrays, header))
+        write_atomically(path, save(arrays, pack_header(header)))
 
     @classmethod
     def read(cls, path: Path) -> "WeightFile":
+        header, arrays = read_safetensors(path, "np", FORMAT)
         try:
-            with safetensors.safe_open(path, framework="np") as file:
-                header = file.metadata() or {}
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except OSError:
-            raise
-        except Exception as error:  # safetensors raises its own errors and bare TypeErrors
-            raise ValueError(f"{path}: expected a safetensors file: {error}") from None
-        if header.get("format") != FORMAT:
-            found = header.get("format", "no such header")
-            raise ValueError(f"{path}: expected a file of {FORMAT!r}, found {found!r}")
-        try:
-            algebra = Algebra.from_dict(json.loads(header["algebra"]))
-            origin = json.loads(header["origin"])
-            read = cls(algebra, arrays, header["activation"] or None, origin)
-        except (ValueError, KeyError, TypeError) as error:
+            algebra = Algebra.from_dict(header["algebra"])
+            read = cls(algebra, arrays, header["activation"], header["origin"])
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise ValueError(f"{path}: {error}") from None
         if header.get("sha256") != read.sha256:
             raise ValueError(f"{path}: the tensors are not those whose hash its header gives")
@@ -86,26 +78,31 @@ class WeightFile:
 
     def _check(self) -> None:
         """Names, shapes and finiteness, so that whoever uses the arrays can rely on them."""
-        names = set(self.arrays) - {"E"}
+        names = set(self.arrays) - OPTIONAL
         if names not in (ROUTING | PERCEPTRON, ROUTING | TABLE):
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
         if ("W_1" in names) != (self.activation in ("relu", "square")):
             raise ValueError(f"unexpected activation {self.activation!r}")
         D = len(self.algebra.vocabulary)
-        d_h = self.arrays["W_Q"].shape[-1]
+        d_h = (self.arrays["W_Q"].shape or (0,))[-1]
         expected: dict[str, tuple[int, ...]] = {"G_PE": (D,), "W_Q": (D, d_h), "W_K": (D, d_h)}
         if "W_1" in names:
-            m = self.arrays["W_1"].shape[-1]
+            m = (self.arrays["W_1"].shape or (0,))[-1]
             expected |= {"W_1": (D, m), "b_1": (m,), "W_2": (m, D), "b_2": (D,)}
         else:
             rows = len(self.arrays["bags"])
             expected |= {"bags": (rows, D), "outputs": (rows, D)}
-        if "E" in self.arrays:
-            expected["E"] = (D, D)
+        optional = {"E": (D, D)} | {f"{name}_logits": expected[name] for name in ROUTING}
+        expected |= {name: optional[name] for name in OPTIONAL & self.arrays.keys()}
         for name, shape in expected.items():
             array = self.arrays[name]
             if array.shape != shape:
                 raise ValueError(f"tensor {name}: expected the shape {shape}, found {array.shape}")
+            if not array.size:
+                raise ValueError(f"tensor {name}: expected numbers, found none")
+            kind = np.float32 if name in REAL else np.integer
+            if not np.issubdtype(array.dtype, kind):
+                raise ValueError(f"tensor {name}: expected {kind.__name__}, found {array.dtype}")
             if not np.isfinite(array).all():
                 raise ValueError(f"tensor {name}: expected finite numbers, found others")
         bags = self.arrays.get("bags")
@@ -113,9 +110,35 @@ class WeightFile:
             raise ValueError("tensor bags: the same bag is there twice")
 
 
+def pack_header(header: Mapping[str, Any]) -> dict[str, str]:
+    """Plain data for a safetensors file. One entry: several would come in a random order, and the
+    same weights would not give the same bytes.
+    """
+    return {"exactformer": json.dumps(header, ensure_ascii=False)}
+
+
+def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str, Any], dict]:
+    """Header and tensors of a file of ours, of this format; anything else is a ValueError."""
+    try:
+        with safetensors.safe_open(path, framework=framework) as file:
+            packed = (file.metadata() or {}).get("exactformer", "{}")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        header = json.loads(packed)
+        found = header.get("format", "none of ours")
+    except OSError:
+        raise
+    except Exception as error:  # safetensors raises errors of its own, and bare TypeErrors
+        raise ValueError(f"{path}: expected a safetensors file: {error}") from None
+    if found != format:
+        raise ValueError(f"{path}: expected {format!r}, found {found!r}")
+    return header, tensors
+
+
 def write_atomically(path: Path, data: bytes | str) -> None:
     """Write to a temporary name, then rename: a reader sees the old file or the new, never half."""
     path = Path(path)
+    if path.exists() and not path.is_file():  # renaming would replace a folder, or /dev/null
+        raise ValueError(f"{path}: expected the name of a file to write")
     content = data.encode() if isinstance(data, str) else data
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -99,20 +99,22 @@ def typed_attention(
     Positions of one cluster add into one row of a table of sums, so neither an n-by-n matrix nor a
     loop over clusters is needed; the loop is over the d_h <= 1 + number of operators dimensions.
     """
-    D = X.shape[-1]
+    n, D = X.shape[-2:]
     n_clusters = ids.amax(-1).flatten()
-    first = n_clusters.cumsum(0) - n_clusters
-    cluster = (ids.flatten(0, -2) - 1 + first.unsqueeze(-1)).flatten()
-    where = ids.flatten().nonzero().squeeze(-1)
-    cluster = cluster[where]
-    Q = (X @ W_Q.to(X.dtype)).reshape(-1, W_Q.shape[-1])[where]  # Eqs. 10 and 11
-    K = (X @ W_K.to(X.dtype)).reshape(-1, W_K.shape[-1])[where]
+    first = n_clusters.cumsum(0) - n_clusters  # so that no two sequences share a row of sums
+    # Zero vectors neither send nor receive anything, and later spans consist mostly of them.
+    where = ((ids > 0) & X.any(-1)).flatten().nonzero().squeeze(-1)
+    cluster = ids.flatten()[where] - 1 + first[where // n]
     V = X.reshape(-1, D)[where]
+    Q, K = (
+        V @ W if W.dim() == 2 else (X @ W).reshape(-1, W.shape[-1])[where]  # Eqs. 10 and 11
+        for W in (W_Q.to(X.dtype), W_K.to(X.dtype))
+    )
     routed = torch.zeros_like(V)
     for q, k in zip(Q.split(1, dim=-1), K.split(1, dim=-1), strict=True):
-        sums = V.new_zeros(int(n_clusters.sum()), D).index_add(0, cluster, k * V)
-        routed = routed + q * sums[cluster]  # Eq. 12, as Q (K^T X)
-    return X.new_zeros(ids.numel(), D).index_copy(0, where, routed).view(X.shape)
+        sums = V.new_zeros(int(n_clusters.sum()), D).index_add_(0, cluster, k * V)
+        routed = torch.addcmul(routed, q, sums[cluster])  # Eq. 12, as Q (K^T X)
+    return X.new_zeros(ids.numel(), D).index_copy_(0, where, routed).view(X.shape)
 
 
 def gated_residual(

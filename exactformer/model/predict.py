@@ -10,6 +10,8 @@ from exactformer.model.circuit import Weights, run
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 
 POSITIONS_AT_ONCE = 1 << 18  # of one batch, padding included; a longer expression goes alone
+MUCH_LONGER = 1.3  # than the shortest of a batch: padding would cost more than another batch,
+SHORT = 1_000  # unless all are short anyway
 
 
 @torch.no_grad()
@@ -30,10 +32,14 @@ def predict(
 
 
 def _batches(expressions: Sequence[Expression]) -> list[list[int]]:
-    """Places of expressions that run together: shortest first, so that little is padded."""
+    """Places of expressions that run together: of similar length, so that little is padded."""
     batches: list[list[int]] = []
+    shortest = 0
     for i in sorted(range(len(expressions)), key=lambda i: len(expressions[i])):
-        if not batches or (len(batches[-1]) + 1) * len(expressions[i]) > POSITIONS_AT_ONCE:
+        length = len(expressions[i])
+        full = batches and (len(batches[-1]) + 1) * length > POSITIONS_AT_ONCE
+        if not batches or full or (length > MUCH_LONGER * shortest and length > SHORT):
             batches.append([])
+            shortest = length
         batches[-1].append(i)
     return batches

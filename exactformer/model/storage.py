@@ -5,30 +5,52 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table
-from exactformer.weightfile import WeightFile
+from exactformer.weightfile import Arrays, WeightFile
 
 
-def to_file(algebra: Algebra, weights: Weights, origin: Mapping[str, Any]) -> WeightFile:
+def to_file(
+    algebra: Algebra,
+    weights: Weights,
+    origin: Mapping[str, Any],
+    logits: Mapping[str, torch.Tensor] | None = None,
+) -> WeightFile:
+    """`logits` are what the discrete G_PE, W_Q and W_K were learned as; kept to be looked at."""
     tensors = {"G_PE": weights.G_PE, "W_Q": weights.W_Q, "W_K": weights.W_K}
-    arrays = {
-        name: tensor.detach().cpu().numpy().astype(np.int8) for name, tensor in tensors.items()
-    }
+    arrays: Arrays = {name: _whole(name, tensor) for name, tensor in tensors.items()}
     f, activation = weights.f, None
     if isinstance(f, MLP):
         activation = f.activation
         tensors = {"W_1": f.W_1, "b_1": f.b_1, "W_2": f.W_2, "b_2": f.b_2}
-        arrays |= {name: t.detach().cpu().float().numpy() for name, t in tensors.items()}
+        arrays |= {name: _float32(name, tensor) for name, tensor in tensors.items()}
     elif isinstance(f, Table):
         arrays |= {"bags": f.bags.cpu().numpy(), "outputs": f.outputs.cpu().numpy()}
     else:
         raise TypeError(f"expected an MLP or a Table, found {type(f).__name__}")
     if weights.E is not None:
-        arrays["E"] = weights.E.cpu().numpy()
+        arrays["E"] = _float32("E", weights.E)
+    for name, tensor in (logits or {}).items():
+        arrays[f"{name}_logits"] = tensor.detach().cpu().float().numpy()
     return WeightFile(algebra, arrays, activation, origin)
+
+
+def _whole(name: str, tensor: torch.Tensor) -> NDArray[np.int8]:
+    """Gate and routing hold whole numbers; a proof about rounded ones would be about others."""
+    whole = tensor.detach().to(torch.int8)
+    if (whole != tensor).any():
+        raise ValueError(f"tensor {name}: expected small whole numbers, found others")
+    return whole.cpu().numpy()
+
+
+def _float32(name: str, tensor: torch.Tensor) -> NDArray[np.float32]:
+    """The proof bounds the rounding of float32, so weights of another precision are none of it."""
+    if tensor.dtype != torch.float32:
+        raise ValueError(f"tensor {name}: expected float32, found {tensor.dtype}")
+    return tensor.detach().cpu().numpy()
 
 
 def from_file(file: WeightFile) -> Weights:

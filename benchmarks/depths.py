@@ -1,0 +1,83 @@
+"""The paper's evaluation: 100 problems at each depth from 1 to 30, for each of its three tasks.
+
+    python benchmarks/depths.py [--weights NAME] [--count N]
+
+Prints a Markdown table of whole numbers: problems answered right of those asked, problems that took
+as many iterations as they are deep, and tokens in all. Problems are drawn with the seed of their
+depth; weights are named as on the command line (`exactformer eval --help`). Exit status 1 if any
+answer is wrong.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import track
+
+from exactformer.api import Model, find
+from exactformer.domains.catalog import CATALOG
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw
+from exactformer.domains.syntax import Expression
+from exactformer.model.circuit import run
+from exactformer.model.encode import initial_state, read_values
+
+DEPTHS = range(1, 31)
+POSITIONS = 1 << 18  # of one batch, padding included
+
+
+def batches(problems: list[Expression]) -> Iterator[list[Expression]]:
+    """Shortest first, so that little is padded."""
+    batch: list[Expression] = []
+    for problem in sorted(problems, key=len):
+        if batch and (len(batch) + 1) * len(problem) > POSITIONS:
+            yield batch
+            batch = []
+        batch.append(problem)
+    yield batch
+
+
+@torch.no_grad()
+def score(model: Model, depth: int, count: int) -> tuple[int, int, int]:
+    """How many are right, how many take `depth` iterations, and the tokens of all."""
+    problems = draw(model.algebra, depth, count, np.random.default_rng(depth))
+    right = on_time = 0
+    for batch in batches(problems):
+        X, inside = initial_state(batch, model.weights)
+        X, iterations = run(X, model.weights, inside)
+        found = read_values(X, model.weights, model.algebra).tolist()
+        expected = [model.algebra.values.index(evaluate(problem)) for problem in batch]
+        right += sum(a == b for a, b in zip(found, expected, strict=True))
+        on_time += int((iterations == depth).sum())
+    return right, on_time, sum(map(len, problems))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--weights", default="constructed")
+    parser.add_argument("--count", type=int, default=100)
+    arguments = parser.parse_args()
+    models = [find(make(), arguments.weights) for make in CATALOG.values()]
+    progress = Console(stderr=True)
+    command = f"python benchmarks/depths.py --weights {arguments.weights}"
+    print(f"`{command} --count {arguments.count}`\n")
+    print("Right / as many iterations as the depth / tokens in all.\n")
+    print("| depth | " + " | ".join(model.algebra.name for model in models) + " |")
+    print("|---:" * (1 + len(models)) + "|")
+    totals = np.zeros((len(models), 3), dtype=int)
+    for depth in track(DEPTHS, "depths 1 to 30", console=progress):
+        rows = np.array([score(model, depth, arguments.count) for model in models])
+        totals += rows
+        cells = [f"{r} of {arguments.count} / {i} / {t:,}" for r, i, t in rows.tolist()]
+        print(f"| {depth} | " + " | ".join(cells) + " |", flush=True)
+    asked = arguments.count * len(DEPTHS)
+    cells = [f"{r} of {asked} / {i} / {t:,}" for r, i, t in totals.tolist()]
+    print("| all | " + " | ".join(cells) + " |")
+    return int((totals[:, :2] != asked).any())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

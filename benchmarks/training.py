@@ -1,0 +1,235 @@
+"""Training from random weights to proofs: how long, how surely, and with what margins.
+
+    python benchmarks/training.py [--fresh N] [--only PART] [--runs FOLDER]
+
+paper      the paper's thirty models, the three tasks at once as `exactformer reproduce` does it
+single     the same seeds together and one at a time, in one process: what the seed axis gains
+fresh      N seeds a task from 1000 on, which nobody has tuned anything on, with three attempts
+margins    distance of the outputs from the threshold before and after polishing
+
+Runs are kept in FOLDER and taken up again from there; without it they go to a temporary one.
+"""
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from exactformer.domains.catalog import CATALOG
+from exactformer.paper import published
+from exactformer.paper.runs import Run, train_all
+from exactformer.training.run import Result, train_seeds
+from exactformer.weightfile import write_atomically
+
+FIRST_FRESH, FRESH_ATTEMPTS = 1_000, 3
+PAPER_HOURS = 2  # a seed, at most, on a laptop's CPU
+
+Record = dict[str, Any]
+
+
+def paper(folder: Path, fresh: int) -> list[str]:
+    runs = _paper_runs(folder)
+    trained, seconds = _timed(runs, folder / "paper" / "seconds.json")
+    lines = _table(
+        "task", "seeds", "certified", "at the first attempt", "seconds to the last proof"
+    )
+    for run in runs:
+        records = [result.record for result in trained[run]]
+        exact = [record for record in records if record["verdict"] == "exact"]
+        first = sum(record["attempt"] == 1 for record in exact)
+        last = max(record["seconds"] for record in records)
+        lines.append(_row(run.task, len(records), len(exact), first, f"{last:.1f}"))
+    models = sum(len(run.seeds) for run in runs)
+    budget = PAPER_HOURS * models
+    return [
+        f"## The paper's {models} models, from random weights to proofs",
+        "",
+        *lines,
+        "",
+        f"All three tasks, each a process on one core and at most {max(2, os.cpu_count() or 1)} at "
+        f"once: {seconds:.1f} s on the clock, from the start of the first process to the last "
+        f"proof read back. The paper allows up to {PAPER_HOURS} hours a seed on a laptop's CPU: "
+        f"{budget} hours for {models} seeds, {budget * 3600 / seconds:,.0f} times as long.",
+    ]
+
+
+def single(folder: Path, fresh: int) -> list[str]:
+    header = ["task", "together, s", "one at a time, s", "gain", "together, CPU s"]
+    header += ["one at a time, CPU s", "gain", "s a seed", "paper's limit, s a seed"]
+    lines = _table(*header)
+    sums = np.zeros(4)
+    for task in CATALOG:
+        kept = folder / "single" / f"{task}.json"
+        if not kept.exists():
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(kept, json.dumps(_together_and_alone(task)))
+        times = np.array(json.loads(kept.read_text()))
+        sums += times
+        lines.append(_gains(task, times, len(published.SEEDS)))
+    lines.append(_gains("all", sums, len(CATALOG) * len(published.SEEDS)))
+    return [
+        "## Ten seeds on a leading axis, beside one at a time",
+        "",
+        *lines,
+        "",
+        "One process, one thread, the paper's ten seeds a task, from random weights to proofs. "
+        "Both ways end with the same weights, byte for byte. Polishing and certifying are done "
+        "seed by seed either way. The cores may be shared with other programs: CPU seconds are "
+        "steadier than those on the clock.",
+    ]
+
+
+def _together_and_alone(task: str) -> list[float]:
+    """Seconds on the clock and of CPU: ten seeds together, then each by itself."""
+    algebra = CATALOG[task]()
+    train_seeds(CATALOG["boolean"](), [0])  # torch loads parts of itself when first used
+    clock, cpu = time.perf_counter(), time.process_time()
+    together = train_seeds(algebra, published.SEEDS)
+    times = [time.perf_counter() - clock, time.process_time() - cpu]
+    _say(f"{task}: ten seeds together in {times[0]:.1f} s")
+    clock, cpu = time.perf_counter(), time.process_time()
+    for result in together:
+        (alone,) = train_seeds(algebra, [result.seed])
+        assert alone.record["weights_sha256"] == result.record["weights_sha256"]
+        _say(f"{task} {alone.seed}: alone in {alone.record['seconds']:.1f} s")
+    return [*times, time.perf_counter() - clock, time.process_time() - cpu]
+
+
+def _gains(task: str, times: np.ndarray, seeds: int) -> str:
+    together, together_cpu, alone, alone_cpu = times
+    cells = [f"{together:.1f}", f"{alone:.1f}", f"{alone / together:.2f}×"]
+    cells += [f"{together_cpu:.1f}", f"{alone_cpu:.1f}", f"{alone_cpu / together_cpu:.2f}×"]
+    return _row(task, *cells, f"{together / seeds:.2f}", PAPER_HOURS * 3600)
+
+
+def fresh(folder: Path, fresh: int) -> list[str]:
+    seeds = tuple(range(FIRST_FRESH, FIRST_FRESH + fresh))
+    runs = [
+        Run(task, seeds, folder / "fresh" / f"{task}-{fresh}", attempts=FRESH_ATTEMPTS)
+        for task in CATALOG
+    ]
+    trained = train_all(runs)
+    lines = _table(
+        *("task", "seeds", "certified at the first attempt", f"within {FRESH_ATTEMPTS}"),
+        *("steps in all: least", "lower quartile", "median", "upper quartile", "most"),
+        *("smallest margin", "not certified"),
+    )
+    for run in runs:
+        records = [result.record for result in trained[run]]
+        exact = [record for record in records if record["verdict"] == "exact"]
+        first = sum(record["attempt"] == 1 for record in exact)
+        missed = [str(record["seed"]) for record in records if record["verdict"] != "exact"]
+        shown = ["", "", "", "", "", ""]
+        if exact:
+            steps = np.quantile([record["steps_in_all"] for record in exact], np.arange(5) / 4)
+            margin = min(record["margin"] for record in exact)
+            shown = [*(f"{step:,.0f}" for step in steps), f"{margin:.1f}"]
+        within = f"{len(exact)} of {len(records)}"
+        cells = [f"{first} of {len(records)}", within, *shown, " ".join(missed) or "none"]
+        lines.append(_row(run.task, len(records), *cells))
+    return [
+        f"## Fresh seeds {seeds[0]} to {seeds[-1]}",
+        "",
+        *lines,
+        "",
+        f"Never used for tuning. Steps are those of depth 1 over all of a seed's attempts, of "
+        f"which it had at most {FRESH_ATTEMPTS}; quartiles are over the certified seeds.",
+    ]
+
+
+def margins(folder: Path, fresh: int) -> list[str]:
+    trained = train_all(_paper_runs(folder))
+    lines = _table(
+        *("task", "before polishing: smallest", "median", "after: smallest", "median"),
+        *("largest rounding bound", "least margin over its bound"),
+    )
+    for run, results in trained.items():
+        records = [result.record for result in results if result.exact]
+        before, after, bounds = (
+            np.array([record[name] for record in records])
+            for name in ("margin_before_polish", "margin", "rounding_bound")
+        )
+        cells = [before.min(), np.median(before), after.min(), np.median(after)]
+        shown = [*(f"{cell:.3f}" for cell in cells), f"{bounds.max():.2g}"]
+        lines.append(_row(run.task, *shown, f"{(after / bounds).min():,.0f}×"))
+    return [
+        "## Margins of the paper's seeds",
+        "",
+        *lines,
+        "",
+        "The margin of a model is the least distance of any of its outputs from the threshold "
+        "over all rows of the certificate; the rounding bound is the most that float32 can move an "
+        "output, in any order of summation. A proof needs the first to exceed the second.",
+    ]
+
+
+PARTS: dict[str, Callable[[Path, int], list[str]]] = {
+    "paper": paper,
+    "single": single,
+    "fresh": fresh,
+    "margins": margins,
+}
+
+
+def _paper_runs(folder: Path) -> list[Run]:
+    return [Run(task, published.SEEDS, folder / "paper" / task) for task in CATALOG]
+
+
+def _timed(runs: list[Run], kept: Path) -> tuple[dict[Run, list[Result]], float]:
+    """The runs' results and the seconds they took, those of interrupted calls included."""
+    before = json.loads(kept.read_text()) if kept.exists() else 0.0
+    finished = all((run.folder / f"{seed}.json").exists() for run in runs for seed in run.seeds)
+    if finished and before:
+        return train_all(runs), before
+    start = time.perf_counter()
+    try:
+        trained = train_all(runs)
+    finally:
+        before += time.perf_counter() - start
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(kept, json.dumps(before))
+    return trained, before
+
+
+def _table(*header: str) -> list[str]:
+    return [_row(*header), _row("---", *["---:"] * (len(header) - 1))]
+
+
+def _row(*cells: object) -> str:
+    return f"| {' | '.join(map(str, cells))} |"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main(arguments: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(
+        description="Training: how long, how surely, with what margins."
+    )
+    parser.add_argument("--fresh", type=int, default=30, metavar="N")
+    parser.add_argument("--only", choices=list(PARTS), metavar="PART", help=", ".join(PARTS))
+    parser.add_argument("--runs", type=Path, metavar="FOLDER")
+    options = parser.parse_args(arguments)
+    if options.fresh < 1:
+        parser.error(f"expected --fresh of 1 or more, found {options.fresh}")
+    print("# Training\n")
+    print(f"`{' '.join(['python benchmarks/training.py', *arguments])}`\n")
+    print(f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, CPU, float32.")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.runs or Path(temporary)
+        for name in [options.only] if options.only else PARTS:
+            print("\n" + "\n".join(PARTS[name](folder, options.fresh)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

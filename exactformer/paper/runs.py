@@ -1,0 +1,67 @@
+"""Training runs as the tables need them: several at once, each a process of its own on one core."""
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from exactformer.domains.catalog import CATALOG
+from exactformer.training.recipe import Recipe, change, recipe_for
+from exactformer.training.run import Result, train_seeds
+
+
+@dataclass(frozen=True)
+class Run:
+    """A call of `exactformer train`; a folder that holds the finished run makes it short."""
+
+    task: str
+    seeds: tuple[int, ...]
+    folder: Path
+    estimator: str | None = None
+    attempts: int | None = None
+
+    @property
+    def recipe(self) -> Recipe:
+        settings = {"estimator": self.estimator, "attempts": self.attempts}
+        return change(recipe_for(CATALOG[self.task]()), **settings)
+
+    def command(self) -> list[str]:
+        seeds = ",".join(map(str, self.seeds))
+        words = ["train", self.task, "--seeds", seeds, "--out", str(self.folder)]
+        if self.estimator:
+            words += ["--estimator", self.estimator]
+        if self.attempts:
+            words += ["--attempts", str(self.attempts)]
+        return [sys.executable, "-m", "exactformer", *words]
+
+
+def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list[Result]]:
+    """Do the runs, `at_once` at a time, passing their progress on to standard error."""
+    workers = at_once or min(len(runs), max(2, os.cpu_count() or 1))
+    with ThreadPoolExecutor(workers) as pool:
+        list(pool.map(_do, runs))
+    return {
+        run: train_seeds(CATALOG[run.task](), run.seeds, recipe=run.recipe, out=run.folder)
+        for run in runs
+    }
+
+
+def _do(run: Run) -> None:
+    process = subprocess.Popen(
+        run.command(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    told: list[str] = []
+    for line in process.stderr:
+        told.append(line)
+        with _ONE_LINE:
+            sys.stderr.write(line)
+    if process.wait() not in (0, 1):  # 1: some seed is not exact, which the table will say
+        raise ValueError(f"{' '.join(run.command())} failed:\n{''.join(told[-5:])}")
+
+
+_ONE_LINE = threading.Lock()

@@ -1,0 +1,47 @@
+"""Training state on disk: one safetensors file, its plain numbers as JSON in the header."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from safetensors.torch import save
+
+from exactformer.training.loop import Seed, State
+from exactformer.weightfile import pack_header, read_safetensors, write_atomically
+
+FORMAT = "exactformer checkpoint 1"
+
+
+def write_checkpoint(path: Path, state: State) -> None:
+    """Everything that training needs to go on with the same bits."""
+    tensors = {f"state/{name}": tensor.detach().cpu() for name, tensor in state.tensors.items()}
+    plain = []
+    for row, seed in enumerate(state.seeds):
+        fields = asdict(seed)
+        memory = fields.pop("memory")
+        plain.append(fields)
+        tensors |= {f"memory/{row}/{name}": tensor.cpu() for name, tensor in memory.items()}
+    tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
+    write_atomically(path, save(tensors, pack_header({"format": FORMAT, "seeds": plain})))
+
+
+def read_checkpoint(path: Path) -> State:
+    try:
+        header, tensors = read_safetensors(path, "pt", FORMAT)
+        seeds = [Seed(**fields) for fields in header["seeds"]]
+        state: dict[str, torch.Tensor] = {}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition("/")
+            if kind == "memory":
+                row, _, key = rest.partition("/")
+                seeds[int(row)].memory[key] = tensor
+            else:
+                state[rest] = tensor
+        if not seeds or any(len(tensor) != len(seeds) for tensor in state.values()):
+            raise ValueError("its tensors do not fit its seeds")
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        raise ValueError(
+            f"{error}\n{path} is no checkpoint that training can go on from; "
+            f"remove it to train the unfinished seeds from their start"
+        ) from None
+    return State(seeds, state)

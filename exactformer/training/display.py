@@ -1,0 +1,132 @@
+"""A run as it looks on a terminal, and as curves in TensorBoard."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from exactformer.domains.algebra import Algebra
+from exactformer.training.loop import State
+from exactformer.training.recipe import Recipe
+from exactformer.training.run import Observer, Result
+
+LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw
+
+
+class Terminal(Observer):
+    """A table with a row for each seed, redrawn; without a terminal, a line now and then."""
+
+    def __init__(
+        self, algebra: Algebra, recipe: Recipe, seeds: Sequence[int], console: Console
+    ) -> None:
+        self.algebra, self.recipe, self.seeds, self.console = algebra, recipe, seeds, console
+        self.results: dict[int, Result] = {}
+        self.state: State | None = None
+        self.bags = sum(len(op.table) for op in algebra.operators)
+        self.started = self.last_line = time.monotonic()
+        self.steps_before: int | None = None
+        self.live = Live(console=console, auto_refresh=False) if console.is_terminal else None
+
+    def __enter__(self) -> "Terminal":
+        if self.live:
+            self.live.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.live:
+            self.live.stop()
+
+    def looked(self, state: State) -> None:
+        self.state = state
+        if self.live:
+            self.live.update(self._picture(), refresh=True)
+        elif time.monotonic() - self.last_line >= LINE_SECONDS:
+            self.last_line = time.monotonic()
+            self.console.print(self._summary(), soft_wrap=True)
+
+    def ended(self, result: Result) -> None:
+        self.results[result.seed] = result
+        if not self.live:
+            record = result.record
+            self.console.print(
+                f"{self.algebra.name} {result.seed}: {record['verdict']}, attempt "
+                f"{record['attempt']}, step {record['step']}, margin {record['margin']:.3g}",
+                soft_wrap=True,
+            )
+
+    def _summary(self) -> Text:
+        exact = sum(result.exact for result in self.results.values())
+        steps = 0
+        if self.state:
+            steps = sum(seed.spent for seed in self.state.seeds)
+        steps += sum(result.record["steps_in_all"] for result in self.results.values())
+        if self.steps_before is None:  # a resumed run starts with steps made before
+            self.steps_before = steps
+        elapsed = time.monotonic() - self.started
+        rate = (steps - self.steps_before) / elapsed if elapsed else 0.0
+        left = ""
+        if self.state and self.state.seeds and rate:
+            longest = max(self.recipe.steps - seed.step for seed in self.state.seeds)
+            left = (
+                f", at most {longest * len(self.state.seeds) / rate:.0f} s to the end of attempts"
+            )
+        return Text(
+            f"{self.algebra.name}: {exact} of {len(self.seeds)} seeds certified, "
+            f"{elapsed:.0f} s, {rate:.0f} seed-steps a second{left}"
+        )
+
+    def _picture(self) -> Group:
+        table = Table(box=None, pad_edge=False)
+        for name in ("seed", "attempt", "step", "loss", "depth 1", "depth 2", "verdict"):
+            table.add_column(name, justify="right")
+        training = {seed.seed: seed for seed in self.state.seeds} if self.state else {}
+        for number in self.seeds:
+            if number in self.results:
+                record = self.results[number].record
+                steps = (str(record["attempt"]), str(record["step"]))
+                table.add_row(str(number), *steps, "", "", "", record["verdict"])
+            elif number in training:
+                seed = training[number]
+                gate = (
+                    "" if seed.depth_two is None else f"{seed.depth_two} of {self.recipe.strings}"
+                )
+                table.add_row(
+                    str(number),
+                    str(seed.attempt),
+                    str(seed.step),
+                    f"{seed.loss:.2e}",
+                    f"{seed.depth_one} of {self.bags}",
+                    gate,
+                    "training",
+                )
+        bar = ProgressBar(total=len(self.seeds), completed=len(self.results), width=40)
+        return Group(table, bar, self._summary())
+
+
+class TensorBoard(Observer):
+    """Loss and exact counts of each seed by step; needs the extra `tensorboard`."""
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError:
+            raise ValueError(
+                "TensorBoard's logs need its package: pip install 'exactformer[tensorboard]'"
+            ) from None
+        self.writer = SummaryWriter(str(folder))
+
+    def looked(self, state: State) -> None:
+        for seed in state.seeds:
+            self.writer.add_scalar(f"loss/{seed.seed}", seed.loss, seed.spent)
+            self.writer.add_scalar(f"depth 1 right/{seed.seed}", seed.depth_one, seed.spent)
+            if seed.depth_two is not None:
+                self.writer.add_scalar(f"depth 2 right/{seed.seed}", seed.depth_two, seed.spent)
+
+    def ended(self, result: Result) -> None:
+        self.writer.add_scalar(f"exact/{result.seed}", result.exact, result.record["steps_in_all"])
+        self.writer.flush()

@@ -1,0 +1,149 @@
+"""Four ways to move the gate's logits by what depth-2 expressions show.
+
+Each is a function (logits, problem, rng, memory) -> new logits for one seed; `memory` holds named
+tensors that it wants back at the next call. The paper leaves open how the hard mask passes a
+gradient to the gate; `exactformer reproduce estimators` compares these readings.
+"""
+
+import itertools
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exactformer.model.quantize import ternary
+from exactformer.training.depth_two import GateProblem
+from exactformer.training.recipe import EstimatorName
+
+Memory = dict[str, Tensor]
+Estimator = Callable[[Tensor, GateProblem, np.random.Generator, Memory], Tensor]
+
+
+def search(
+    logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory
+) -> Tensor:
+    """A discrete search, not a gradient: towards the best gate that differs from the present one
+    in at most two coordinates, if it is strictly better. One coordinate is not enough: the gains
+    from `(` and from `)` alone can be too small to see.
+    """
+    present = ternary(logits)
+    goal, least = present, problem.errors(present[None])[0]
+    if least > problem.tolerance:
+        gates = ((present.long() + 1 + _rotations(len(logits)).to(logits.device)) % 3 - 1).float()
+        errors = problem.errors(gates)
+        if errors.min() < least:
+            goal = gates[errors.argmin()]
+    return logits + 0.6 * (goal - logits)
+
+
+@cache
+def _rotations(D: int) -> Tensor:
+    """What to add, modulo 3, to reach every ternary gate within two coordinates."""
+    rows = []
+    for where in itertools.combinations(range(D), 2):
+        for turns in itertools.product(range(3), repeat=2):
+            row = torch.zeros(D, dtype=torch.long)
+            row[list(where)] = torch.tensor(turns)
+            rows.append(row)
+    return torch.stack(rows).unique(dim=0)
+
+
+def score(logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory) -> Tensor:
+    """The score-function gradient for gates ternary(logits + noise), with antithetic draws.
+
+    What falls is -T log E[exp(-error / T)], which is the expected error for a large temperature T
+    and the least one for a small T: the expected error alone has traps, such as -1 on `(` together
+    with -1 on an operator. Logits are kept where the noise can still flip them, and start again at
+    zero when they stay wrong for long.
+    """
+    draws, spread, temperature, patience = 128, 0.4, 0.1, 20
+    half = torch.from_numpy(rng.standard_normal((draws // 2, len(logits)))).float()
+    noise = torch.cat([half, -half]).to(logits.device)
+    errors = problem.errors(ternary(torch.cat([logits[None], logits + spread * noise])))
+    if errors[0] <= problem.tolerance:
+        memory.pop("wrong", None)
+        return logits
+    wrong = memory.get("wrong", torch.zeros(1)) + 1
+    if wrong > patience:
+        memory.clear()
+        return torch.zeros_like(logits)
+    memory["wrong"] = wrong
+    weights = 1 / draws - torch.softmax(-errors[1:] / temperature, 0)
+    return _adam(logits, (weights[:, None] * noise).sum(0), memory, rate=0.1, limit=0.7)
+
+
+def straight_through(
+    logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory
+) -> Tensor:
+    """The paper's words: "as if the quantization step were the identity"."""
+    logits = logits.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(_soft_loss(problem, ternary(logits)), logits)
+    return _adam(logits.detach(), gradient, memory, rate=0.05, limit=1.5)
+
+
+def gumbel(
+    logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory
+) -> Tensor:
+    """Straight-through Gumbel-Softmax over -1, 0 and 1, scored by their distance to the logit."""
+    draws, spread, temperature = 4, 0.4, 0.5
+    logits = logits.clone().requires_grad_()
+    values = torch.tensor([-1.0, 0.0, 1.0], device=logits.device)
+    scores = -((logits[:, None] - values) ** 2) / (2 * spread**2)
+    losses = []
+    for _ in range(draws):
+        noise = torch.from_numpy(rng.gumbel(size=scores.shape)).float().to(logits.device)
+        soft = torch.softmax((scores + noise) / temperature, -1)
+        hard = torch.nn.functional.one_hot(soft.argmax(-1), 3)
+        losses.append(_soft_loss(problem, (soft + (hard - soft).detach()) @ values))
+    (gradient,) = torch.autograd.grad(torch.stack(losses).mean(), logits)
+    return _adam(logits.detach(), gradient, memory, rate=0.05, limit=1.5)
+
+
+def _soft_loss(problem: GateProblem, gate: Tensor) -> Tensor:
+    """Two hard iterations whose mask has the gradient of exp(A - max A), and whose outputs have
+    that of the sigmoid; then binary cross entropy over all tokens, as in the paper.
+
+    The mask enters where the paper has it: in the clusters' attention and in the residual. Strings
+    are short, so attention is written out as a matrix.
+    """
+    X, weights = problem.X, problem.weights
+    S = weights.W_Q @ weights.W_K.mT
+    for _ in range(2):
+        move = (X @ gate) * problem.inside
+        A_1 = move.cumsum(-1)
+        A = torch.maximum(A_1, A_1 - move - A_1[:, -1:])
+        below = A - A.amax(-1, keepdim=True)
+        soft = torch.exp(below) * problem.inside
+        hard = ((below == 0) & problem.inside).float()
+        P = soft + (hard - soft).detach()
+        starts = hard * (1 - torch.nn.functional.pad(hard, (1, 0))[:, :-1])
+        number = starts.cumsum(-1)
+        same = (number[:, :, None] == number[:, None, :]) * P[:, :, None] * P[:, None, :]
+        Z = weights.f((X @ S @ X.mT * same) @ X)
+        soft = torch.sigmoid(Z)
+        Y = soft + ((Z > 0).float() - soft).detach()
+        X = (1 - P).unsqueeze(-1) * X + P.unsqueeze(-1) * Y
+    # The state is 0 or 1 in value: its cross entropy is taken a little inside, where it is finite.
+    inside = 0.001 + 0.998 * X
+    return torch.nn.functional.binary_cross_entropy(inside.clamp(0.001, 0.999), problem.target)
+
+
+def _adam(logits: Tensor, gradient: Tensor, memory: Memory, rate: float, limit: float) -> Tensor:
+    """One step of Adam on the gate's logits, which are kept within reach of the thresholds."""
+    b1, b2 = 0.9, 0.99
+    m = b1 * memory.get("m", torch.zeros_like(logits)) + (1 - b1) * gradient
+    v = b2 * memory.get("v", torch.zeros_like(logits)) + (1 - b2) * gradient**2
+    t = memory.get("t", torch.zeros(1)) + 1
+    memory |= {"m": m, "v": v, "t": t}
+    step = (m / (1 - b1 ** float(t))) / ((v / (1 - b2 ** float(t))).sqrt() + 1e-8)
+    return (logits - rate * step).clamp(-limit, limit)
+
+
+ESTIMATORS: dict[EstimatorName, Estimator] = {
+    "search": search,
+    "score": score,
+    "straight-through": straight_through,
+    "gumbel": gumbel,
+}

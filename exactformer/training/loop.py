@@ -1,0 +1,254 @@
+"""The training loop: all seeds at once on a leading axis, each with random numbers of its own.
+
+Depth 1 trains attention and feedforward; the depth-2 expressions train the gate, once most of
+depth 1 is right. (While the gate is wrong, gradients from depth 2 would destroy what depth 1 has
+taught.) A seed whose every case is right and whose gate is the right one is polished and certified,
+and leaves the batch. One that runs out of steps starts again from its next draw. On the CPU the
+result of a seed has the same bits whichever others are trained beside it and however often the run
+was interrupted.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import binary_cross_entropy_with_logits
+
+from exactformer.certify import Certificate, certify
+from exactformer.domains.algebra import Algebra
+from exactformer.model.architecture import paper_architecture
+from exactformer.model.circuit import Weights
+from exactformer.model.construct import gate as right_gate
+from exactformer.model.quantize import ternary
+from exactformer.training.depth_one import depth_one_rows
+from exactformer.training.depth_two import gate_problem
+from exactformer.training.estimators import ESTIMATORS, Memory
+from exactformer.training.parameters import (
+    BATCHES,
+    LEARNED,
+    NOISE,
+    STRINGS,
+    adam_step,
+    export,
+    generator,
+    initial,
+    outputs,
+    schedule,
+)
+from exactformer.training.polish import polish
+from exactformer.training.recipe import Recipe
+
+NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
+
+
+@dataclass
+class Seed:
+    """Where one seed stands, apart from its tensors."""
+
+    seed: int
+    attempt: int = 1
+    step: int = 0  # of this attempt
+    spent: int = 0  # steps over all attempts
+    loss: float = float("nan")
+    depth_one: int = 0  # bags that come out right
+    depth_two: int | None = None  # of the last depth-2 expressions; None before the gate learns
+    gate_looks: int = 0  # with depth 1 right and the gate still wrong
+    memory: Memory = field(default_factory=dict)  # the estimator's
+
+
+@dataclass
+class State:
+    """A batch of seeds in training: everything a checkpoint has to hold."""
+
+    seeds: list[Seed]
+    tensors: dict[str, Tensor]  # learned numbers and Adam's moments; row i belongs to seeds[i]
+
+    def keep(self, rows: list[int]) -> None:
+        self.seeds = [self.seeds[i] for i in rows]
+        self.tensors = {name: tensor.detach()[rows] for name, tensor in self.tensors.items()}
+
+    def set_row(self, row: int, tensors: dict[str, Tensor]) -> None:
+        for name, tensor in tensors.items():
+            self.tensors[name][row] = tensor
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The end of one seed: its weights, and what the certificate says of them."""
+
+    seed: int
+    weights: Weights
+    certificate: Certificate
+    attempt: int
+    step: int
+    spent: int
+    margin_before: float  # smallest |output| when the last case came right,
+    margin: float  # and after polishing
+    seconds: float  # since the run started
+    logits: dict[str, Tensor]  # behind the discrete weights: G_PE, W_Q, W_K
+
+    @property
+    def exact(self) -> bool:
+        return self.certificate.verdict == "exact"
+
+
+def begin(algebra: Algebra, recipe: Recipe, seeds: Sequence[int]) -> State:
+    rows = [_start(algebra, recipe, seed, attempt=1) for seed in seeds]
+    tensors = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
+    return State([Seed(seed) for seed in seeds], tensors)
+
+
+def _start(algebra: Algebra, recipe: Recipe, seed: int, attempt: int) -> dict[str, Tensor]:
+    """A seed's first numbers: what is learned, and Adam's moments at zero."""
+    start = initial(algebra, recipe, seed, attempt)
+    learned = [name for name in start if name != "gate"]
+    zeros = {f"{name}.{kind}": torch.zeros_like(start[name]) for name in learned for kind in "mv"}
+    return start | zeros
+
+
+class Trainer:
+    """Trains a batch of seeds for an algebra by a recipe."""
+
+    def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
+        self.algebra, self.recipe, self.device = algebra, recipe, device
+        self.architecture = paper_architecture(algebra)
+        self.rows = depth_one_rows(algebra).to(device)
+        self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
+
+    def train(
+        self, state: State, report: Callable[[State], None] = lambda state: None
+    ) -> Iterator[Trained]:
+        """Train the seeds of `state` in place, yielding each as it ends.
+
+        `report` is called after every look, when the state is one that training can go on from.
+        """
+        self.started = perf_counter()
+        state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
+        for seed in state.seeds:
+            seed.memory = {name: tensor.to(self.device) for name, tensor in seed.memory.items()}
+        while state.seeds:
+            with _one_thread():
+                for _ in range(self.recipe.look_every):
+                    self._depth_one_step(state)
+                ended = self._look(state)
+            yield from ended.values()
+            state.keep([row for row in range(len(state.seeds)) if row not in ended])
+            report(state)
+
+    def _depth_one_step(self, state: State) -> None:
+        """One step of Adam on the loss over depth 1: binary cross entropy before the threshold."""
+        token, bag, target, weight = self._batch(state.seeds, self.recipe.batch)
+        learned = {name: state.tensors[name].requires_grad_() for name in LEARNED}
+        Z = outputs(learned, token, bag, self.architecture.activation)
+        slope = (torch.sigmoid(Z.detach()) - target) * weight  # of the cross entropy
+        gradients = torch.autograd.grad(Z, list(learned.values()), slope)
+        factors = [schedule(self.recipe, seed.step) for seed in state.seeds]
+        for seed in state.seeds:
+            seed.step, seed.spent = seed.step + 1, seed.spent + 1
+        steps = [seed.step for seed in state.seeds]
+        by_name: dict[str, Tensor] = dict(zip(LEARNED, gradients, strict=True))
+        adam_step(state.tensors, by_name, self.recipe, factors, steps)
+
+    def _batch(self, seeds: list[Seed], batch: int | None) -> list[Tensor]:
+        """Tokens, bags, targets and weights of `batch` bags of each seed's own, or of all:
+        (seeds, rows, D) each. The zero vector is in every batch.
+        """
+        parts = (self.rows.token, self.rows.bag, self.rows.target, self.rows.weight)
+        if batch is None:
+            return [part.flatten(0, 1).expand(len(seeds), -1, -1) for part in parts]
+        index = np.full((len(seeds), batch + 1), self.n_bags)
+        for row, seed in enumerate(seeds):
+            rng = generator(seed.seed, seed.attempt, BATCHES, seed.step)
+            index[row, :-1] = rng.integers(self.n_bags, size=batch)
+        chosen = torch.from_numpy(index).to(self.device)
+        token, bag, target, weight = (part[chosen].flatten(1, 2) for part in parts)
+        return [token, bag, target, weight * (self.n_bags / batch)]
+
+    @torch.no_grad()
+    def _look(self, state: State) -> dict[int, Trained]:
+        """Measure every seed, move its gate, and end or restart those whose time has come."""
+        token, bag, target, weight = self._batch(state.seeds, None)
+        Z = outputs(state.tensors, token, bag, self.architecture.activation)
+        loss = (binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum((1, 2))
+        right = ((Z > 0) == (target > 0)) | (weight == 0)
+        right = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)  # (seeds, bags)
+        margins = Z.abs().masked_fill(weight == 0, torch.inf).amin((1, 2))
+        ended: dict[int, Trained] = {}
+        for row, seed in enumerate(state.seeds):
+            seed.loss, seed.depth_one = float(loss[row]), int(right[row, :-1].sum())
+            if seed.depth_one >= self.recipe.gate_from * self.n_bags:
+                self._move_gate(state, row, tolerance=0.0 if right[row].all() else NEARLY_RIGHT)
+            gate = ternary(state.tensors["gate"][row]).cpu()
+            if right[row].all():
+                if torch.equal(gate, right_gate(self.algebra)):
+                    weights = export(self.algebra, state.tensors, row)
+                    weights = polish(self.recipe, weights, self.rows)
+                    trained = self._certified(state, row, weights, float(margins[row]))
+                    if trained.exact:
+                        ended[row] = trained
+                        continue
+                seed.gate_looks += 1
+            if not self._attempt_over(seed):
+                continue
+            if seed.attempt < self.recipe.attempts:
+                fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
+                state.seeds[row] = fresh
+                state.set_row(row, _start(self.algebra, self.recipe, fresh.seed, fresh.attempt))
+            else:
+                weights = export(self.algebra, state.tensors, row)
+                ended[row] = self._certified(state, row, weights, float(margins[row]))
+        return ended
+
+    def _attempt_over(self, seed: Seed) -> bool:
+        step, part = self.recipe.give_up or (self.recipe.steps, 1.0)
+        hopeless = seed.step == step and seed.depth_one < part * self.n_bags
+        late = seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
+        return hopeless or late
+
+    def _move_gate(self, state: State, row: int, tolerance: float) -> None:
+        """A few steps of the estimator, each on fresh depth-2 expressions."""
+        seed, gate = state.seeds[row], state.tensors["gate"]
+        estimator = ESTIMATORS[self.recipe.estimator]
+        strings = generator(seed.seed, seed.attempt, STRINGS, seed.step)
+        noise = generator(seed.seed, seed.attempt, NOISE, seed.step)
+        weights = export(self.algebra, state.tensors, row)
+        for _ in range(self.recipe.gate_steps):
+            problem = gate_problem(self.algebra, weights, self.recipe.strings, tolerance, strings)
+            with torch.enable_grad():
+                gate[row] = estimator(gate[row], problem, noise, seed.memory)
+            seed.depth_two = problem.right(ternary(gate[row]))
+            if seed.depth_two == self.recipe.strings:
+                break  # nothing to learn from: the gate has done its part for now
+
+    def _certified(self, state: State, row: int, weights: Weights, before: float) -> Trained:
+        seed = state.seeds[row]
+        weights = weights.to("cpu")
+        certificate = certify(self.algebra, weights)
+        W_Q, W_K = state.tensors["bits"][row, :, : self.architecture.D].cpu().unbind(0)
+        return Trained(
+            seed=seed.seed,
+            weights=weights,
+            certificate=certificate,
+            attempt=seed.attempt,
+            step=seed.step,
+            spent=seed.spent,
+            margin_before=before,
+            margin=float(certificate.findings.smallest_margin),
+            seconds=perf_counter() - self.started,
+            logits={"G_PE": state.tensors["gate"][row].cpu(), "W_Q": W_Q, "W_K": W_K},
+        )
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Threads split vector loops at places that depend on the size of the batch."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,43 @@
+"""The last touch: outputs moved away from the threshold, and weights put on a grid."""
+
+from dataclasses import replace
+
+import torch
+
+from exactformer.model.circuit import Weights
+from exactformer.model.feedforward import MLP
+from exactformer.training.depth_one import Rows
+from exactformer.training.recipe import Recipe
+
+GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole numbers stay short
+
+
+@torch.enable_grad()
+def polish(recipe: Recipe, weights: Weights, rows: Rows) -> Weights:
+    """Move the outputs away from the threshold, with gate and routing as they are; then the grid.
+
+    The routing no longer changes, so what each position receives is fixed: only distinct cases are
+    left to train on.
+    """
+    assert isinstance(weights.f, MLP)
+    D = weights.W_Q.shape[-2]
+    used = (rows.weight.sum(-1) > 0).flatten()
+    token, bag, target = (
+        part[..., :D].flatten(0, 1)[used] for part in (rows.token, rows.bag, rows.target)
+    )
+    H = bag * (token @ (weights.W_Q @ weights.W_K.mT))
+    cases = torch.unique(torch.cat([H, target], -1), dim=0)
+    H, sign = cases[:, :D], 2 * cases[:, D:] - 1
+    f = weights.f
+    parameters = [p.clone().requires_grad_() for p in (f.W_1, f.b_1, f.W_2, f.b_2)]
+    optimizer = torch.optim.Adam(parameters, lr=recipe.polish_rate, betas=recipe.betas)
+    for step in range(recipe.polish_steps):
+        for group in optimizer.param_groups:
+            group["lr"] = recipe.polish_rate * (1 - step / recipe.polish_steps)
+        distance = sign * MLP(*parameters, activation=f.activation)._rows(H)
+        loss = torch.logsumexp(-distance.flatten(), 0)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    on_grid = [(p.detach() * GRID).round() / GRID for p in parameters]
+    return replace(weights, f=MLP(*on_grid, activation=f.activation))

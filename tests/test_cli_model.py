@@ -1,0 +1,282 @@
+"""The commands that run and prove models, as a user meets them."""
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from exactformer.api import Model, construct
+from exactformer.cli import main
+from exactformer.domains.catalog import CATALOG, boolean
+from exactformer.model.feedforward import MLP
+from exactformer.weightfile import WeightFile
+from tests.cases import CASES
+
+COMMAND = [sys.executable, "-m", "exactformer"]
+
+
+def exactformer(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
+    """Exit status, output and errors; the latter without the box that is drawn around some.
+
+    In this process, since loading torch takes longer than all the rest. An exception that is no
+    user's mistake comes through and fails the test.
+    """
+    saved = sys.argv, sys.stdin
+    sys.argv = ["exactformer", *map(str, arguments)]
+    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
+    printed, errors, status = io.StringIO(), io.StringIO(), 0
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
+            main()
+    except SystemExit as stop:
+        status = stop.code if isinstance(stop.code, int) else 0
+    finally:
+        sys.argv, sys.stdin = saved
+    return status, printed.getvalue(), " ".join(errors.getvalue().replace("│", " ").split())
+
+
+def output(*arguments: str | Path, stdin: bytes = b"") -> str:
+    status, printed, errors = exactformer(*arguments, stdin=stdin)
+    assert (status, errors) == (0, "")
+    return printed
+
+
+def refused(*arguments: str | Path, stdin: bytes = b"") -> str:
+    status, printed, errors = exactformer(*arguments, stdin=stdin)
+    assert (status, printed) == (2, "")
+    return errors
+
+
+@pytest.fixture(scope="module")
+def wrong(tmp_path_factory) -> Path:
+    """Weights that are not exact: every output has the wrong sign."""
+    model = construct(boolean(), "fitted")
+    f = model.weights.f
+    assert isinstance(f, MLP)
+    weights = type(model.weights)(
+        model.weights.G_PE,
+        model.weights.W_Q,
+        model.weights.W_K,
+        MLP(f.W_1, f.b_1, -f.W_2, -f.b_2, f.activation),
+    )
+    path = tmp_path_factory.mktemp("wrong") / "wrong.safetensors"
+    Model(boolean(), weights).save(path)
+    return path
+
+
+@pytest.mark.parametrize(("text", "status"), [("(~1)", 0), ("(~)", 2), (None, 1)])
+def test_the_exit_status_of_a_process(wrong, text, status):
+    """The same three outcomes seen from outside: an answer, a no, a mistake."""
+    arguments = ["eval", "boolean", text] if text else ["certify", "boolean", "--weights", wrong]
+    result = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=120)
+    assert result.returncode == status
+    assert bool(result.stdout) == (status != 2)
+    assert bool(result.stderr) == (status == 2)
+    assert "Traceback" not in result.stderr
+
+
+# eval
+
+
+@pytest.mark.parametrize("domain", CATALOG)
+def test_eval_a_file_of_all_cases(tmp_path, domain):
+    cases = [case for case in CASES if case.domain == domain]
+    path = tmp_path / "cases.txt"
+    path.write_text("\n".join(" ".join(case.text.split()) for case in cases))
+    lines = [case.value for case in cases]
+    assert output("eval", domain, "--file", path).splitlines() == lines
+    assert json.loads(output("eval", domain, "--file", path, "--json")) == lines
+
+
+def test_eval_one_expression():
+    assert output("eval", "boolean", "((1|0)&(~0))") == "1\n"
+    assert output("eval", "listops", "[MAX 2 9]", "--weights", "constructed/table") == "9\n"
+    assert json.loads(output("eval", "arithmetic", "(2 + 3)", "--json")) == "5"
+
+
+@pytest.mark.parametrize("weights", ["constructed/fitted", "constructed/dense", "fitted"])
+def test_eval_with_other_weights(weights):
+    assert output("eval", "boolean", "(~(1&0))", "--weights", weights) == "1\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"(1&1)\n(~1)\n0\n",
+        b"(1&1)\n(~1)\n0",
+        b"(1&1)\r\n(~1)\r\n0\r\n",
+        b"\xef\xbb\xbf(1&1)\n(~1)\n0\n",
+        b"\xef\xbb\xbf ( 1 & 1 ) \r\n\t(~1)\r\n 0 \r\n",
+    ],
+    ids=["plain", "no last newline", "CRLF", "BOM", "BOM, CRLF and spaces"],
+)
+def test_eval_reads_standard_input(text):
+    assert output("eval", "boolean", "--file", "-", stdin=text) == "1\n0\n0\n"
+
+
+def test_eval_a_comb_of_depth_2000():
+    text = "(~" * 1999 + "(1&1)" + ")" * 1999
+    assert output("eval", "boolean", "--file", "-", stdin=text.encode()) == "0\n"
+
+
+def test_eval_tells_every_bad_line_and_prints_no_value(tmp_path):
+    path = tmp_path / "lines"
+    path.write_bytes(b"(1&0)\n(1&&0)\n\n(~0)\n(1&0\n\xff(~1)\n")
+    errors = refused("eval", "boolean", "--file", path)
+    assert str(path) in errors
+    for place in ("line 2, column 4", "line 3, column 1", "line 5, column 5", "line 6, column 1"):
+        assert place in errors
+    assert "line 1" not in errors
+    assert "line 4" not in errors
+
+
+def test_eval_of_many_bad_lines_counts_the_rest():
+    errors = refused("eval", "boolean", "--file", "-", stdin=b"x\n" * 25)
+    assert "line 10," in errors
+    assert "line 11," not in errors
+    assert "and 15 more bad lines" in errors
+
+
+@pytest.mark.parametrize(
+    "data",
+    [bytes(range(256)), b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"\0" * 100, "(1&0)\n".encode("utf-16")],
+    ids=["all bytes", "picture", "zeros", "UTF-16"],
+)
+def test_eval_of_binary_garbage(tmp_path, data):
+    (tmp_path / "garbage").write_bytes(data)
+    assert "line 1, column" in refused("eval", "boolean", "--file", tmp_path / "garbage")
+
+
+def test_eval_of_nothing(tmp_path):
+    (tmp_path / "empty").write_bytes(b"")
+    assert "found an empty file" in refused("eval", "boolean", "--file", tmp_path / "empty")
+    assert "found an empty file" in refused("eval", "boolean", "--file", "-")
+    assert "found no text" in refused("eval", "boolean", "--file", "-", stdin=b"\n")
+    assert "found no text" in refused("eval", "boolean", "")
+
+
+def test_eval_needs_an_expression_or_a_file(tmp_path):
+    (tmp_path / "lines").write_text("1\n")
+    message = "expected an expression or --file, and not both"
+    assert message in refused("eval", "boolean")
+    assert message in refused("eval", "boolean", "1", "--file", tmp_path / "lines")
+
+
+def test_eval_of_a_bad_expression_shows_the_place():
+    errors = refused("eval", "boolean", "(1&)")
+    assert "line 1, column 4: expected a value (1 0) or '(', found ')'" in errors
+
+
+def test_eval_of_no_file(tmp_path):
+    assert "missing" in refused("eval", "boolean", "--file", tmp_path / "missing")
+    assert str(tmp_path) in refused("eval", "boolean", "--file", tmp_path)
+
+
+@pytest.mark.parametrize("device", ["cudda", "cuda:99"])
+def test_eval_on_no_device(device):
+    errors = refused("eval", "boolean", "1", "--device", device)
+    assert f"the device '{device}' cannot be used" in errors
+
+
+def test_unknown_weights_name_the_known():
+    for command in (("eval", "boolean", "1"), ("certify", "boolean"), ("trace", "boolean", "1")):
+        errors = refused(*command, "--weights", "nonesuch")
+        assert "boolean/fitted" in errors
+        assert "listops/fitted" in errors
+        assert "'nonesuch'" in errors
+    assert "closed, table or fitted" in refused("certify", "boolean", "--weights", "constructed/x")
+
+
+def test_weights_of_another_domain_are_refused(tmp_path):
+    construct(CATALOG["arithmetic"]()).save(tmp_path / "weights")
+    errors = refused("eval", "boolean", "1", "--weights", tmp_path / "weights")
+    assert "holds weights for 'arithmetic', not 'boolean'" in errors
+    assert "listops" in refused("eval", "boolean", "1", "--weights", "listops/fitted")
+
+
+def test_eval_with_weights_that_fail_is_an_error(wrong):
+    assert "not exact" in refused("eval", "boolean", "(1&0)", "--weights", wrong)
+
+
+# construct, certify, verify
+
+
+def test_construct_certify_verify(tmp_path):
+    weights, proof = tmp_path / "weights.safetensors", tmp_path / "proof.json"
+    assert output("construct", "listops", "--out", weights) == f"{weights}\n"
+    assert WeightFile.read(weights).algebra == CATALOG["listops"]()
+    printed = output("certify", "listops", "--weights", weights, "--out", proof)
+    assert printed.startswith("exact\n")
+    assert json.loads(proof.read_text())["verdict"] == "exact"
+    assert output("verify", proof, weights).startswith("accepted: 5901 rows")
+    answer = json.loads(output("verify", proof, weights, "--json"))
+    assert answer["accepted"] is True
+
+
+@pytest.mark.parametrize("weights", ["constructed", "constructed/table", "fitted"])
+def test_certify_exact(weights):
+    facts = json.loads(output("certify", "boolean", "--weights", weights, "--json"))
+    assert facts["verdict"] == "exact"
+    assert all(facts["conditions"].values())
+    assert (facts["rows"], facts["wrong_rows"]) == (35, 0)
+    assert "counterexample" not in facts
+
+
+def test_certify_inexact_says_where(tmp_path, wrong):
+    status, printed, errors = exactformer(
+        "certify", "boolean", "--weights", wrong, "--json", "--out", tmp_path / "fault"
+    )
+    assert (status, errors) == (1, "")
+    facts = json.loads(printed)
+    assert facts == json.loads((tmp_path / "fault").read_text())
+    assert facts["verdict"] == "inexact"
+    assert facts["counterexample"]["shortest"] is True
+    status, printed, errors = exactformer("certify", "boolean", "--weights", wrong)
+    assert (status, errors) == (1, "")
+    assert printed.startswith("inexact\n")
+    assert "shortest counterexample: (~1) is 0, not" in printed
+
+
+def test_verify_rejects(tmp_path, wrong):
+    weights, proof = tmp_path / "weights", tmp_path / "proof"
+    output("construct", "boolean", "--out", weights)
+    output("certify", "boolean", "--weights", weights, "--out", proof)
+    status, printed, errors = exactformer("verify", proof, wrong)
+    assert (status, errors) == (1, "")
+    assert printed.startswith("rejected: ")
+    proof.write_text(
+        proof.read_text().replace('"smallest_margin": "1/2"', '"smallest_margin": "2"')
+    )
+    status, printed, errors = exactformer("verify", proof, weights, "--json")
+    assert (status, errors) == (1, "")
+    assert json.loads(printed)["accepted"] is False
+    assert "expected a proof file" in refused("verify", weights, weights)
+    assert "expected a safetensors file" in refused("verify", proof, proof)
+    assert "missing" in refused("verify", tmp_path / "missing", weights)
+
+
+def test_construct_where_it_cannot_be_written(tmp_path):
+    assert "nowhere" in refused("construct", "boolean", "--out", tmp_path / "nowhere" / "model")
+    assert str(tmp_path) in refused("construct", "boolean", "--out", tmp_path)
+    assert "--out" in refused("construct", "boolean")
+    assert list(tmp_path.iterdir()) == []
+
+
+# trace
+
+
+def test_trace():
+    data = json.loads(output("trace", "boolean", "((1|0)&(~0))", "--json"))
+    assert data["value"] == "1"
+    assert len(data["steps"]) == 2
+    assert output("trace", "boolean", "1").endswith("value 1 after 0 iterations\n")
+    assert "line 1, column 1" in refused("trace", "boolean", ")")
+
+
+def test_trace_of_weights_that_fail(wrong):
+    text = output("trace", "boolean", "((1|0)&(~0))", "--weights", wrong)
+    assert "no single value is left after" in text

@@ -1,0 +1,136 @@
+"""Every intermediate of a run, as text and as data."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from exactformer.api import Model, construct
+from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw
+from exactformer.domains.syntax import EMPTY
+from exactformer.model.circuit import Weights
+from exactformer.model.feedforward import MLP
+from exactformer.trace import EMPTY_POSITION
+
+# The example of the paper's Figs. 2 and 3.
+PAPER = """\
+((1|0)&(~0))
+
+iteration 1
+  tokens    ( ( 1 | 0 ) & ( ~ 0 ) )
+  forward   1 2 2 2 2 1 1 2 2 2 1 0
+  backward  0 1 2 2 2 2 1 1 2 2 2 1
+  mask      0 1 1 1 1 1 0 1 1 1 1 0
+  cluster   · 1 1 1 1 1 · 2 2 2 2 ·
+  after     ( · · 1 · · & · 1 · · )
+  cluster 1: | at 3 receives 1 + 0 + | and becomes 1
+  cluster 2: ~ at 8 receives 0 + ~ and becomes 1
+
+iteration 2
+  tokens    ( · · 1 · · & · 1 · · )
+  forward   1 1 1 1 1 1 1 1 1 1 1 0
+  backward  0 1 1 1 1 1 1 1 1 1 1 1
+  mask      1 1 1 1 1 1 1 1 1 1 1 1
+  cluster   1 1 1 1 1 1 1 1 1 1 1 1
+  after     · · · · · · 1 · · · · ·
+  cluster 1: & at 6 receives 2×1 + & and becomes 1
+
+value 1 after 2 iterations"""
+
+LISTOPS = """\
+( MAX 1 ( SM 2 2 ) )
+
+iteration 1
+  tokens    ( MAX 1 ( SM 2 2 ) · ) ·
+  forward   1   1 1 2  2 2 2 1 1 0 0
+  backward  0   1 1 1  2 2 2 2 1 1 0
+  mask      0   0 0 1  1 1 1 1 0 0 0
+  cluster   ·   · · 1  1 1 1 1 · · ·
+  after     ( MAX 1 ·  4 · · · · ) ·
+  cluster 1: SM at 4 receives 2×2 + SM and becomes 4
+
+iteration 2
+  tokens    ( MAX 1 · 4 · · · · ) ·
+  forward   1   1 1 1 1 1 1 1 1 0 0
+  backward  0   1 1 1 1 1 1 1 1 1 0
+  mask      1   1 1 1 1 1 1 1 1 1 0
+  cluster   1   1 1 1 1 1 1 1 1 1 ·
+  after     ·   4 · · · · · · · · ·
+  cluster 1: MAX at 1 receives 1 + 4 + MAX and becomes 4
+
+value 4 after 2 iterations"""
+
+
+@pytest.mark.parametrize("kind", ["closed", "table", "fitted"])
+def test_the_example_of_the_paper(kind):
+    assert str(construct(boolean(), kind).trace("((1|0)&(~0))")) == PAPER
+
+
+def test_dense_vectors_are_shown_as_their_tokens():
+    assert str(construct(boolean(), dense=True).trace("((1|0)&(~0))")) == PAPER
+
+
+def test_prefix_notation_shows_its_empty_slots():
+    assert str(construct(listops()).trace("( MAX 1 ( SM 2 2 ) )")) == LISTOPS
+
+
+def test_depth_1_and_0():
+    model = construct(arithmetic())
+    assert str(model.trace("(7*8)")).endswith("\n\nvalue 6 after 1 iteration")
+    assert str(model.trace("7")) == "7\n\nvalue 7 after 0 iterations"
+
+
+def test_the_data():
+    trace = construct(boolean()).trace("((1|0)&(~0))")
+    data = json.loads(json.dumps(trace.to_dict()))
+    assert data.keys() == {"expression", "steps", "value"}
+    assert (data["expression"], data["value"]) == ("((1|0)&(~0))", "1")
+    first, second = data["steps"]
+    lists = {"tokens", "forward", "backward", "mask", "clusters", "state"}
+    assert first.keys() == lists | {"routed", "outputs"}
+    assert {len(first[name]) for name in lists} == {12}
+    assert first["state"] == second["tokens"]
+    assert first["routed"] == {"3": {"1": 1, "0": 1, "|": 1}, "8": {"0": 1, "~": 1}}
+    assert first["outputs"].keys() == first["routed"].keys()
+    above = {token for token, number in first["outputs"]["3"].items() if number > 0}
+    assert above == {"1"}
+
+
+def test_the_end_is_what_the_model_says(task):
+    model = construct(task, "table")
+    rng = np.random.default_rng(0)
+    for depth in range(6):
+        for expression in draw(task, depth, 4, rng):
+            trace = model.trace(expression)
+            assert trace.value == model(expression) == evaluate(expression)
+            assert len(trace.steps) == depth
+            symbols = [*task.vocabulary, EMPTY_POSITION]
+            if trace.steps:
+                assert trace.steps[0].tokens == [
+                    symbols[i if i != EMPTY else -1] for i in expression.slots
+                ]
+
+
+def test_weights_that_are_not_exact_can_be_traced():
+    """Whatever they do, the trace ends and agrees with the model."""
+    generator = torch.Generator().manual_seed(0)
+    several = 0
+    for _ in range(50):
+        W_1, b_1, W_2, b_2 = (
+            torch.randn(shape, generator=generator) for shape in ((7, 14), (14,), (14, 7), (7,))
+        )
+        f = MLP(W_1, b_1, W_2, b_2, "square")
+        gate = torch.randint(-1, 2, (7,), generator=generator).float()
+        W_Q, W_K = torch.randint(0, 2, (2, 7, 4), generator=generator).float()
+        model = Model(boolean(), Weights(gate, W_Q, W_K, f))
+        for expression in draw(boolean(), 3, 2, np.random.default_rng(0)):
+            trace = model.trace(expression)
+            assert trace.value == model.predict([expression])[0]
+            assert len(trace.steps) <= int((expression.ids == 0).sum())
+            text = str(trace)
+            assert (trace.value is None) == ("no single value is left after" in text)
+            several += any("+" in token for step in trace.steps for token in step.state)
+    assert several  # positions that hold more than one token are shown as such
