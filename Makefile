@@ -7,7 +7,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: .venv/stamp  ## run the tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto
 
 fuzz: .venv/stamp  ## a million random and damaged expressions for each vocabulary
 	$(BIN)/python -m tests.fuzz --count 1000000

@@ -224,12 +224,16 @@ def main() -> None:
     depths = [d for d in TREE_DEPTHS if 4 << d <= largest * 1.1]
     # Threads that wait in a loop keep a busy core from the one they wait for: 100 times slower.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # glibc gives every large block back and faults it in anew, which from about a million tokens on
+    # costs as much as the arithmetic; so the children keep what they once had.
+    os.environ |= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
     print("# Cost of the torch model\n")
     print(f"`{' '.join(['python', *sys.argv])}`\n")
     print(
         f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, {torch.get_num_threads()} "
         f"threads, torch {torch.__version__}, float32, arithmetic modulo 10 (D = {D}, d_h = {D_H}),"
-        f" constructed weights in closed form. The cores were shared with other programs: seconds "
+        f" constructed weights in closed form. Memory once had is kept "
+        f"(MALLOC_MMAP_MAX_=0). The cores were shared with other programs: seconds "
         f"on the clock are medians and still noisy; CPU seconds, of all threads together, are "
         f"steadier. Peak memory is beyond the input, {4 * D} bytes a token; below 100,000 tokens "
         f"it is mostly the allocator's slack.",

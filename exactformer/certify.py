@@ -23,8 +23,8 @@ from exactformer.model.storage import to_file
 from exactformer.verify import Findings, check
 from exactformer.weightfile import write_atomically
 
-LONGEST = 21  # tokens of the expressions that are all tried: enough for depth 5 in infix
-AT_MOST = 20_000  # of one length; beyond that, the first so many in order
+LONGEST = 17  # tokens of the expressions that are tried: enough for depth 4 in infix
+AT_MOST = 5_000  # of one length; beyond that, the first so many in order
 DEEPER = range(3, 9)  # depths of the random expressions tried after those
 BATCH = 2_000
 

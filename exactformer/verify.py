@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.catalog import CATALOG
 from exactformer.weightfile import Arrays, WeightFile
 
 UNIT = Fraction(1, 2**24)  # float32's unit roundoff
@@ -93,6 +94,10 @@ def verify(proof_path: Path, weights_path: Path) -> Findings:
     except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{proof_path}: expected a proof file, found none: {error}") from None
     file = WeightFile.read(weights_path)
+    if algebra.name in CATALOG and algebra != CATALOG[algebra.name]():
+        raise ProofRejected(
+            f"{proof_path} is about another algebra than the {algebra.name} it names"
+        )
     if claims["weights_sha256"] != file.sha256:
         raise ProofRejected(f"{proof_path} is about other weights than {weights_path}")
     if algebra != file.algebra:

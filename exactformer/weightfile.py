@@ -148,6 +148,8 @@ def write_atomically(path: Path, data: bytes | str) -> None:
             os.fsync(file.fileno())
         os.chmod(name, 0o644)  # mkstemp's files are private
         os.replace(name, path)
-    except BaseException:
+    except BaseException as error:
         os.unlink(name)
+        if isinstance(error, OSError):
+            error.filename = str(path)  # a full disk does not say for which file
         raise

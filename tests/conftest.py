@@ -1,10 +1,20 @@
-"""What all tests share."""
+"""What all tests share.
+
+Nothing that needs torch is imported up here: shapes are checked in modules imported later only.
+"""
+
+import os
+import shutil
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from exactformer.domains.algebra import Algebra
 from tests.algebras import ALGEBRAS, TASKS
+
+# Tests run side by side, a process on each core.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples on every run: a red test is red for everyone. Deadlines punish slow machines.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
@@ -21,3 +31,47 @@ def task(request) -> Algebra:
 def algebra(request) -> Algebra:
     """Those and some more."""
     return request.param
+
+
+@pytest.fixture
+def short_search(monkeypatch):
+    """Searching long for an error that does not exist takes minutes; a short search has the same
+    duty to be right about what it finds.
+    """
+    monkeypatch.setattr("exactformer.certify.LONGEST", 9)
+    monkeypatch.setattr("exactformer.certify.AT_MOST", 500)
+    monkeypatch.setattr("exactformer.certify.DEEPER", range(3, 4))
+
+
+@pytest.fixture(scope="session")
+def paper_run(tmp_path_factory) -> Path:
+    """Boolean on the paper's ten seeds, by the command."""
+    from tests.runs import ARGUMENTS, exactformer
+
+    folder = tmp_path_factory.mktemp("paper") / "new" / "run"
+    result = exactformer(*ARGUMENTS, folder)
+    assert result.returncode == 0, result.stderr
+    assert "certified 10 of 10" in result.stdout
+    return folder
+
+
+@pytest.fixture
+def old_run(paper_run, tmp_path) -> Path:
+    """A copy, to be spoiled."""
+    return shutil.copytree(paper_run, tmp_path / "old")
+
+
+@pytest.fixture
+def interrupted(tmp_path, monkeypatch) -> Path:
+    """A run of two of the paper's seeds with a checkpoint."""
+    from exactformer.domains.catalog import boolean
+    from exactformer.training.recipe import PAPER_SEEDS
+    from exactformer.training.run import CHECKPOINT, train_seeds
+    from tests.runs import Enough, StopAtFirstLook, files
+
+    monkeypatch.setattr("exactformer.training.run.CHECKPOINT_SECONDS", 0.0)
+    folder = tmp_path / "interrupted"
+    with pytest.raises(Enough):
+        train_seeds(boolean(), PAPER_SEEDS[:2], out=folder, observers=[StopAtFirstLook()])
+    assert set(files(folder)) == {"run.json", CHECKPOINT}
+    return folder

@@ -1,0 +1,83 @@
+"""The paper's own command, and TensorBoard's logs."""
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.runs import (
+    ARGUMENTS,
+    ROOT,
+    exactformer,
+    refused,
+    weights,
+)
+
+
+def paper_command(*arguments: str, cwd: Path) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, ROOT / "run_transformer_enumerated.py", *arguments],
+        **{"capture_output": True, "text": True, "cwd": cwd, "timeout": 300},
+    )
+
+
+APPENDIX = shlex.split(
+    "--model_type boolean --seeds 8739 7520 --min_train_depth 1 --max_train_depth 2 "
+    "--n_epochs 1000 --learning_rate 0.01 --wdecay 0.0 --device cpu --learnable_pe "
+    "--learnable_attn --learnable_mlp --optimizer adamw --train_batch_size 500 --balanced "
+    "--loss bce"
+)
+
+
+def test_the_papers_command(paper_run, tmp_path):
+    result = paper_command(*APPENDIX, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "certified 2 of 2" in result.stdout
+    unused = result.stderr.splitlines()[0]
+    for flag in ("--n_epochs", "--learning_rate", "--wdecay", "--optimizer", "--balanced"):
+        assert flag in unused
+    written = weights(tmp_path / "runs" / "boolean")
+    assert len(written) == 2
+    assert written.items() <= weights(paper_run).items()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"--max_train_depth": "0"}, "found 1 and 0"),
+        ({"--min_train_depth": "2"}, "found 2 and 2"),
+        ({"--model_type": "bolean"}, "bolean"),
+        ({"--learnable_mlp": None}, "expected --learnable_mlp"),
+        ({"--loss": "mse"}, "mse"),
+    ],
+)
+def test_mistakes_in_the_papers_command(tmp_path, change, words):
+    arguments = list(APPENDIX)
+    for flag, value in change.items():
+        place = arguments.index(flag)
+        if value is None:
+            del arguments[place]
+        else:
+            arguments[place + 1] = value
+    result = paper_command(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert words in result.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensorboard_without_its_package(tmp_path):
+    without = "import sys; sys.modules['tensorboard'] = None"
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    message = refused(*ARGUMENTS, out, "--tensorboard", logs, before=without)
+    assert "pip install 'exactformer[tensorboard]'" in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_tensorboard_writes_events(tmp_path):
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    result = exactformer(*ARGUMENTS, out, "--seeds", "7520", "--tensorboard", logs)
+    assert result.returncode == 0, result.stderr
+    assert any(os.path.getsize(path) > 100 for path in logs.glob("events*"))
