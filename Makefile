@@ -24,6 +24,7 @@ reproduce: .venv/stamp  ## train and certify thirty models; the paper's Table 1 
 weights: .venv/stamp  ## make the shipped weights anew
 	$(BIN)/python -m exactformer.model.fit exactformer/weights
 	for task in boolean arithmetic listops; do \
+	    rm -f exactformer/weights/$$task/[0-9]*.* exactformer/weights/$$task/run.json; \
 	    $(BIN)/exactformer train $$task --out exactformer/weights/$$task; done
 
 wheel: .venv/stamp  ## build the wheel and the source archive, into dist/

@@ -30,8 +30,8 @@ class Model:
     weights: Weights
     origin: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, text: str | Expression) -> str:
-        expression = parse(self.algebra, text) if isinstance(text, str) else text
+    def __call__(self, text: str | bytes | Expression) -> str:
+        expression = self._expression(text)
         value = self.predict([expression])[0]
         if value is None:
             raise ValueError(
@@ -44,17 +44,28 @@ class Model:
         self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32
     ) -> list[str | None]:
         """The value of each expression; None where the model ends with anything else."""
+        expressions = [self._expression(expression) for expression in expressions]
         return predict(self.algebra, self.weights, expressions, dtype)
 
-    def trace(self, text: str | Expression) -> Trace:
-        expression = parse(self.algebra, text) if isinstance(text, str) else text
-        return trace(self.algebra, self.weights, expression)
+    def trace(self, text: str | bytes | Expression) -> Trace:
+        return trace(self.algebra, self.weights, self._expression(text))
+
+    def _expression(self, text: str | bytes | Expression) -> Expression:
+        expression = text if isinstance(text, Expression) else parse(self.algebra, text)
+        if expression.algebra != self.algebra:
+            raise ValueError(
+                f"expected an expression of {self.algebra.name!r}, "
+                f"found one of {expression.algebra.name!r}"
+            )
+        return expression
 
     def certify(self) -> Certificate:
         return certify(self.algebra, self.weights)
 
     def to(self, device: torch.device | str) -> "Model":
         try:
+            if torch.device(device).type not in ("cpu", "cuda"):
+                raise RuntimeError("expected cpu or cuda")
             weights = self.weights.to(device)
         except (RuntimeError, AssertionError) as error:  # what torch raises where there is none
             reason = str(error).splitlines()[0]
@@ -81,7 +92,10 @@ def construct(
                 f"no fitted perceptron is shipped for {algebra.name!r}; with the paper's routing "
                 f"none can exist for arithmetic (the README says why): use closed or table"
             )
-        weights = load(f"{algebra.name}/fitted").weights
+        model = load(f"{algebra.name}/fitted")
+        if model.algebra != algebra:
+            raise ValueError(f"the fitted perceptron is for another algebra named {algebra.name!r}")
+        weights = model.weights
     elif feedforward in ("closed", "table"):
         make = by_hand.closed_form if feedforward == "closed" else by_hand.table
         weights = by_hand.assemble(algebra, make(algebra))
@@ -104,7 +118,9 @@ def find(algebra: Algebra, name: str) -> Model:
     shipped = f"{algebra.name}/{name}"
     model = load(shipped if (SHIPPED / f"{shipped}.safetensors").is_file() else name)
     if model.algebra != algebra:
-        raise ValueError(f"{name} holds weights for {model.algebra.name!r}, not {algebra.name!r}")
+        raise ValueError(
+            f"{name} holds weights for {model.algebra.name!r}, not for this {algebra.name!r}"
+        )
     return model
 
 
@@ -112,11 +128,7 @@ def load(name: str | Path) -> Model:
     """A shipped model such as "boolean/7520", or any weights file."""
     path = Path(name)
     shipped = SHIPPED / f"{name}.safetensors"
-    if (
-        not path.is_file()
-        and shipped.resolve().is_relative_to(SHIPPED.resolve())
-        and shipped.is_file()
-    ):
+    if shipped.resolve().is_relative_to(SHIPPED.resolve()) and shipped.is_file():
         path = shipped
     if not path.is_file():
         names = [

@@ -24,7 +24,7 @@ from exactformer.verify import Findings, check
 from exactformer.weightfile import write_atomically
 
 LONGEST = 17  # tokens of the expressions that are tried: enough for depth 4 in infix
-AT_MOST = 5_000  # of one length; beyond that, the first so many in order
+AT_MOST = 10_000  # of one length; beyond that, the first so many in order
 DEEPER = range(3, 9)  # depths of the random expressions tried after those
 BATCH = 2_000
 

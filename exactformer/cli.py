@@ -123,6 +123,7 @@ def reproduce(
     for name in chosen:
         if name not in TABLES:
             raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")
+    out.mkdir(parents=True, exist_ok=True)
     written = {name: [str(path) for path in TABLES[name](out)] for name in chosen}
     if as_json:
         print(json.dumps(written, ensure_ascii=False))
@@ -136,7 +137,7 @@ def reproduce(
 @app.command("eval")
 def evaluate_expressions(
     domain: Domain,
-    expression: Annotated[str | None, typer.Argument(metavar="[EXPR]", show_default=False)] = None,
+    expression: Annotated[str | None, typer.Argument(metavar="EXPR", show_default=False)] = None,
     file: Annotated[
         Path | None,
         typer.Option(
@@ -247,7 +248,8 @@ def verify(
 
     try:
         findings = check_proof(proof, weights)
-        accepted, reason = True, f"{findings.rows} rows, smallest margin {findings.smallest_margin}"
+        margin = float(findings.smallest_margin)
+        accepted, reason = True, f"{findings.algebra}, {findings.rows} rows, margin {margin:.6g}"
     except ProofRejected as rejection:
         accepted, reason = False, str(rejection)
     if as_json:
@@ -287,9 +289,14 @@ def train(
     recipe = change(recipe_for(domain), estimator=estimator, attempts=attempts)
     observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
     with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
-        results = train_seeds(
-            domain, chosen, recipe=recipe, out=out, device=device, observers=[*observers, terminal]
-        )
+        observers.append(terminal)
+        try:
+            results = train_seeds(
+                domain, chosen, recipe=recipe, out=out, device=device, observers=observers
+            )
+        except KeyboardInterrupt:
+            print("interrupted; the same command goes on from here", file=sys.stderr)
+            raise typer.Exit(130) from None
     print(json.dumps([r.record for r in results]) if as_json else summary(results))
     if not all(result.exact for result in results):
         raise typer.Exit(1)
@@ -309,9 +316,6 @@ def main() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("exactformer: interrupted", file=sys.stderr)
-        sys.exit(130)
     except (ValueError, OSError) as error:
         print(f"exactformer: {error}", file=sys.stderr)
         sys.exit(2)

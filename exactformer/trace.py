@@ -7,7 +7,7 @@ import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import Expression
-from exactformer.model.circuit import Weights, depth_counts, halted, iterate, read_tokens
+from exactformer.model.circuit import Weights, read_tokens, steps
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 
 EMPTY_POSITION = "·"
@@ -73,37 +73,26 @@ class Trace:
 def trace(algebra: Algebra, weights: Weights, expression: Expression) -> Trace:
     """Run one expression, keeping what `iterate` returns."""
     X, inside = initial_state([expression], weights)
-    steps: list[TraceStep] = []
-    limit = int((expression.ids == 0).sum())  # as in `run`
-    while len(steps) < limit:
-        tokens = read_tokens(X, weights)
-        if halted(depth_counts(tokens, weights.G_PE)).all():
-            break
-        step = iterate(X, weights, inside)
-        before, after = (
-            _symbols(algebra, tokens[0]),
-            _symbols(algebra, read_tokens(step.X, weights)[0]),
-        )
+    traced: list[TraceStep] = []
+    for step in steps(X, weights, inside):
         masked = step.P[0].nonzero().squeeze(-1).tolist()
         busy = [i for i in masked if step.H[0, i].any() or step.Y[0, i].any()]
-        steps.append(
+        outputs = {i: step.Z[0, i].tolist() for i in busy}
+        traced.append(
             TraceStep(
-                tokens=before,
+                tokens=_symbols(algebra, read_tokens(X, weights)[0]),
                 forward=step.A[0, :, 0].tolist(),
                 backward=step.A[0, :, 1].tolist(),
                 mask=step.P[0].int().tolist(),
                 clusters=step.ids[0].tolist(),
                 routed={i: _counts(algebra, step.H[0, i]) for i in busy},
-                outputs={
-                    i: dict(zip(algebra.vocabulary, step.Z[0, i].tolist(), strict=True))
-                    for i in busy
-                },
-                state=after,
+                outputs={i: dict(zip(algebra.vocabulary, outputs[i], strict=True)) for i in busy},
+                state=_symbols(algebra, read_tokens(step.X, weights)[0]),
             )
         )
         X = step.X
     value = int(read_values(X, weights, algebra)[0])
-    return Trace(str(expression), steps, None if value == NO_VALUE else algebra.values[value])
+    return Trace(str(expression), traced, None if value == NO_VALUE else algebra.values[value])
 
 
 def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:

@@ -1,7 +1,8 @@
-"""Decide, in exact arithmetic, whether weights compute an algebra at every depth and length.
+"""Prove, in exact arithmetic, that weights compute an algebra at every depth and length.
 
-This file is all that a sceptic has to read: it uses neither torch nor the model's code, only numpy
-and the algebra's own tables. Numbers are whole numbers or exact fractions; nothing here rounds.
+This is the file for a sceptic to read: it uses neither torch nor the model's code, only numpy, the
+algebra's own tables and the reader of weights files. Numbers are whole numbers or exact fractions;
+nothing here rounds.
 
 Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
 pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:
@@ -13,7 +14,7 @@ becomes zero, one iteration evaluates all deepest spans and keeps the rest: the 
 value and loses one level, whatever its size (the paper's two theorems). If moreover every output
 stays farther from the threshold than rounding can move it, in any order of summation, the same
 holds on every device. Attention adds whole numbers small enough for float16 and bfloat16; the
-feedforward runs in float32.
+feedforward runs in IEEE float32, not in a format such as TF32 that goes by its name.
 """
 
 import json
@@ -42,6 +43,7 @@ SMALLEST_UNIT = 2**100  # multiples of one over this do not underflow
 class Findings:
     """Each condition of the proof with its outcome, and the numbers behind the last one."""
 
+    algebra: str
     conditions: dict[str, bool]
     rows: int
     wrong_rows: tuple[str, ...]
@@ -74,10 +76,14 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
         "every span becomes its value at the operator and zero elsewhere": bool(right.all()),
         "every output is farther from the threshold than rounding can move it": smallest > error,
     }
+    if "W_1" in arrays:
+        sizes = [abs(arrays[name][arrays[name] != 0]) for name in ("W_1", "b_1", "W_2", "b_2")]
+        tiny = any((size < float(TINY)).any() for size in sizes)
+        conditions["no weight is so small that a device may take it for zero"] = not tiny
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = _reads_back(arrays["E"])
     wrong = tuple(label for label, ok in zip(labels, right, strict=True) if not ok)
-    return Findings(conditions, len(H), wrong, smallest, error)
+    return Findings(algebra.name, conditions, len(H), wrong, smallest, error)
 
 
 class ProofRejected(Exception):
@@ -172,6 +178,7 @@ def _perceptron(
             error = 2 * top * error + UNIT * top**2 + TINY
     else:
         hidden, unit_h = np.maximum(hidden, 0), unit_1
+        error = error + TINY if error else error  # a hidden value may be taken for zero, too
 
     outputs = hidden @ W_2 + b_2 * unit_h
     if error >= NO_BOUND:

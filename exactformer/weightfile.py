@@ -45,8 +45,9 @@ class WeightFile:
 
     @cached_property
     def sha256(self) -> str:
-        """A hash of all that computes: tensors' names, types, shapes and bytes, and activation."""
-        digest = hashlib.sha256(f"{self.activation} ".encode())
+        """A hash of the algebra and of all that computes: the activation and the tensors."""
+        algebra = json.dumps(self.algebra.to_dict(), sort_keys=True)
+        digest = hashlib.sha256(f"{algebra} {self.activation} ".encode())
         for name in sorted(self.arrays.keys() - LOGITS):
             array = np.ascontiguousarray(self.arrays[name])
             digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
@@ -100,7 +101,7 @@ class WeightFile:
                 raise ValueError(f"tensor {name}: expected the shape {shape}, found {array.shape}")
             if not array.size:
                 raise ValueError(f"tensor {name}: expected numbers, found none")
-            kind = np.float32 if name in REAL else np.integer
+            kind = np.float32 if name in REAL else np.signedinteger
             if not np.issubdtype(array.dtype, kind):
                 raise ValueError(f"tensor {name}: expected {kind.__name__}, found {array.dtype}")
             if not np.isfinite(array).all():

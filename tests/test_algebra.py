@@ -185,3 +185,11 @@ def test_facts_about_the_whole():
     assert [a.max_fan_in for a in (boolean(), listops(), ENDS)] == [2, 3, 3]
     assert boolean().token_ids["AND"] == boolean().vocabulary.index("&")
     assert listops().token_ids["["] == listops().token_ids["("]
+
+
+def test_a_rule_of_many_operands_is_expanded_at_once():
+    values = ("1", "0")
+    every = Operator.from_rule("ALL", range(2, 13), min, values)
+    assert len(every.table) == sum(arity + 1 for arity in range(2, 13))
+    with pytest.raises(ValueError, match="free of order"):
+        Operator.from_rule("FIRST", [12], lambda first, *rest: first, values)

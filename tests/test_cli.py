@@ -114,7 +114,7 @@ def test_unknown_domain(command):
         ("sample", "DOMAIN"),
         ("smaple boolean", "smaple"),
         ("info boolean --jsn", "--jsn"),
-        ("reproduce tabel", "expected some of tokens, found 'tabel'"),
+        ("reproduce tabel", "found 'tabel'"),
     ],
 )
 def test_mistakes(arguments, words):

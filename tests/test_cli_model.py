@@ -194,7 +194,7 @@ def test_unknown_weights_name_the_known():
 def test_weights_of_another_domain_are_refused(tmp_path):
     construct(CATALOG["arithmetic"]()).save(tmp_path / "weights")
     errors = refused("eval", "boolean", "1", "--weights", tmp_path / "weights")
-    assert "holds weights for 'arithmetic', not 'boolean'" in errors
+    assert "holds weights for 'arithmetic', not for this 'boolean'" in errors
     assert "listops" in refused("eval", "boolean", "1", "--weights", "listops/fitted")
 
 
@@ -212,7 +212,7 @@ def test_construct_certify_verify(tmp_path):
     printed = output("certify", "listops", "--weights", weights, "--out", proof)
     assert printed.startswith("exact\n")
     assert json.loads(proof.read_text())["verdict"] == "exact"
-    assert output("verify", proof, weights).startswith("accepted: 5901 rows")
+    assert output("verify", proof, weights).startswith("accepted: listops, 5901 rows")
     answer = json.loads(output("verify", proof, weights, "--json"))
     assert answer["accepted"] is True
 

@@ -227,3 +227,21 @@ def test_fitting_it_fails_and_says_so():
 def test_fitting_boolean_works():
     f = fit(boolean(), torch.Generator().manual_seed(0))
     assert certify(boolean(), assemble(boolean(), f)).verdict == "exact"
+
+
+@pytest.mark.parametrize("median", ["lower", "mean"])
+def test_a_closed_form_for_four_operands(median):
+    assert construct(listops(4, median)).certify().verdict == "exact"
+
+
+def test_a_fitted_perceptron_is_for_its_own_algebra_only():
+    other = Algebra(
+        "boolean", ("1", "0"), (Operator.from_rule("&", [2], max, ("1", "0")),), "infix"
+    )
+    with pytest.raises(ValueError, match="another algebra"):
+        construct(other, "fitted")
+
+
+def test_an_expression_of_another_algebra_is_refused():
+    with pytest.raises(ValueError, match="expected an expression of 'boolean', found one of"):
+        construct(boolean())(parse(arithmetic(2), "(1+1)"))

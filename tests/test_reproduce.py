@@ -63,7 +63,7 @@ def test_tokens_as_text(written):
 
 
 def test_the_same_again_in_another_folder(written, tmp_path):
-    result = reproduce("--out", tmp_path / "a" / "b", "--json", cwd=tmp_path)
+    result = reproduce("tokens", "--out", tmp_path / "a" / "b", "--json", cwd=tmp_path)
     assert result.returncode == 0, result.stderr
     paths = [Path(path) for path in json.loads(result.stdout)["tokens"]]
     assert [path.parent for path in paths] == [tmp_path / "a" / "b"] * 2
@@ -75,14 +75,15 @@ def test_an_unknown_name_writes_nothing(tmp_path):
     result = reproduce("tokens", "tokns", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stdout == ""
-    assert "expected some of tokens" in result.stderr
+    assert "expected some of" in result.stderr
+    assert "tokens" in result.stderr
     assert "'tokns'" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    result = reproduce("--out", tmp_path / "file" / "results", cwd=tmp_path)
+    result = reproduce("tokens", "--out", tmp_path / "file" / "results", cwd=tmp_path)
     assert result.returncode == 2
     assert result.stdout == ""
     assert "Traceback" not in result.stderr

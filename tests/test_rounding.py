@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from exactformer.api import Model, construct
 from exactformer.certify import certify
-from exactformer.domains.catalog import boolean
+from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import enumerate_depth
 from exactformer.domains.syntax import parse
 from exactformer.model.circuit import Weights
 from exactformer.model.construct import assemble, closed_form, dense
@@ -205,3 +207,21 @@ def test_the_rounding_bound_is_not_far_from_what_happens():
         - Fraction(int(outputs[0, 0]), scale)
     )
     assert bound / 10 < lost <= bound
+
+
+def test_the_feedforward_stays_in_float32_under_autocast():
+    """ListOps' closed form has whole numbers that bfloat16 cannot hold."""
+    model = construct(listops())
+    expressions = [e for i, e in enumerate(enumerate_depth(listops(), 1)) if i % 7 == 0]
+    expected = [evaluate(expression) for expression in expressions]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert model.predict(expressions) == expected
+
+
+def test_weights_that_a_device_may_take_for_zero_are_not_exact(short_search):
+    """Right in exact arithmetic, but none of it is left where denormal numbers are flushed."""
+    f = closed_form(boolean())
+    scaled = MLP(f.W_1 * 2.0**100, f.b_1 * 2.0**100, f.W_2 * 2.0**-127, f.b_2 * 2.0**-27, "relu")
+    certificate = certify(boolean(), assemble(boolean(), scaled))
+    assert not certificate.findings.wrong_rows
+    assert certificate.verdict == "undecided"

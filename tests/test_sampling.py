@@ -180,3 +180,8 @@ def test_bad_arguments_without_a_generator():
         mean_tokens(boolean(), -1)
     with pytest.raises(ValueError, match="`leaf` from 0 to 1, found 2"):
         mean_tokens(boolean(), 1, leaf=2)
+
+
+def test_more_than_fits_is_refused():
+    with pytest.raises(ValueError, match="tokens in all"):
+        draw(boolean(), 300, 1, np.random.default_rng(0))

@@ -155,7 +155,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "empty W_1": (with_tensor("W_1", np.ones((7, 0), np.float32)), "W_1: expected numbers"),
     "half precision": (with_tensor("b_2", np.ones(7, np.float16)), "b_2: expected float32"),
     "double precision": (with_tensor("b_2", np.ones(7)), "b_2: expected float32"),
-    "soft routing": (with_tensor("W_K", np.full((7, 4), 0.4)), "W_K: expected integer"),
+    "soft routing": (with_tensor("W_K", np.full((7, 4), 0.4)), "W_K: expected signedinteger"),
     "activation": (with_header(activation="tanh"), "'tanh'"),
     "no activation": (with_header(activation=None), "activation"),
     "no algebra": (with_header(algebra=None), "model: "),
@@ -290,3 +290,14 @@ def test_a_folder_that_is_not_there(tmp_path):
 def test_others_may_read_what_was_written(tmp_path):
     construct(boolean()).save(tmp_path / "model")
     assert (tmp_path / "model").stat().st_mode & 0o777 == 0o644
+
+
+def test_an_edited_algebra_in_the_header_is_noticed(tmp_path):
+    path = tmp_path / "boolean.safetensors"
+    construct(boolean()).save(path)
+    data = path.read_bytes()
+    entry = rb"[\"1\", \"0\", \"0\"]"  # 1&0 is 0, as the header spells it
+    assert entry in data
+    path.write_bytes(data.replace(entry, rb"[\"1\", \"0\", \"1\"]", 1))
+    with pytest.raises(ValueError, match="hash"):
+        load(path)

@@ -268,3 +268,9 @@ def test_a_seed_without_its_record_is_trained_again(old_run, paper_run):
     train_seeds(ef.boolean(), PAPER_SEEDS, out=old_run)
     assert weights(old_run) == weights(paper_run)
     assert set(files(old_run)) == set(files(paper_run))
+
+
+def test_a_seed_that_diverges_ends_with_a_verdict():
+    recipe = replace(recipe_for(ef.boolean()), feedforward_rate=1e20, steps=50, attempts=1)
+    (result,) = train_seeds(ef.boolean(), [7520], recipe=recipe)
+    assert result.record["verdict"] == "inexact"

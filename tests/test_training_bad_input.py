@@ -168,3 +168,9 @@ def test_tampered_weights(old_run):
     with pytest.raises(ValueError, match="about other weights"):
         train_seeds(ef.boolean(), PAPER_SEEDS, out=old_run)
     assert files(old_run) == before | {path.name: before["1936.safetensors"]}
+
+
+def test_an_unknown_estimator_from_python():
+    recipe = replace(recipe_for(ef.boolean()), estimator="guess")  # pyright: ignore
+    with pytest.raises(ValueError, match="expected one of search, score"):
+        train_seeds(ef.boolean(), [1], recipe=recipe)

@@ -22,6 +22,8 @@ from exactformer.domains.syntax import Expression
 
 Ints = NDArray[np.int64]
 
+MOST_TOKENS = 2e8  # of one draw; trees grow fast with depth, and these fill a few gigabytes
+
 
 def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """Every expression of exactly this depth, once each, in a fixed order, lazily."""
@@ -99,6 +101,11 @@ def draw(
     """
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, count, leaf)
+    if (tokens := count * mean_tokens(algebra, depth, leaf)[depth]) > MOST_TOKENS:
+        raise ValueError(
+            f"{count} expressions of depth {depth} have about {tokens:.1e} tokens in all, "
+            f"more than the {MOST_TOKENS:.0e} that can be drawn at once"
+        )
 
     # From the root down. Nodes are numbered as they are drawn: the roots are 0 to count-1.
     waiting: list[list[Ints]] = [[] for _ in range(depth + 1)]

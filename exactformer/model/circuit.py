@@ -15,6 +15,7 @@ X, Q, K and H hold small whole numbers only, so float32, bfloat16 and float16 al
 The feedforward is the one place with real numbers; it runs in the precision of its own weights.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -142,20 +143,30 @@ def iterate(X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, 
 def run(
     X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, "... n"]
 ) -> tuple[Float[Tensor, "... n D"], Int[Tensor, "..."]]:
-    """Iterate until every sequence has halted. Returns the last state and each one's iterations.
+    """Iterate until every sequence has halted. Returns the last state and each one's iterations."""
+    iterations = torch.zeros(X.shape[:-2], dtype=torch.int64, device=X.device)
+    for step in steps(X, weights, inside):
+        X, iterations = step.X, iterations + step.P.any(-1)
+    return X, iterations
+
+
+def steps(
+    X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, "... n"]
+) -> Iterator[Step]:
+    """The iterations of `run`, one by one.
 
     An expression has at most as many levels as `(`: weights that go on longer than that are wrong
     and would never stop, so their sequences are left as they are.
     """
     limit = (read_tokens(X, weights)[..., OPEN] > 0).sum(-1)
-    iterations = torch.zeros_like(limit)
+    iteration = 0
     while True:
-        running = ~halted(depth_counts(read_tokens(X, weights), weights.G_PE))
-        running = running & (iterations < limit)
+        running = ~halted(depth_counts(read_tokens(X, weights), weights.G_PE)) & (iteration < limit)
         if not running.any():
-            return X, iterations
-        X = iterate(X, weights, inside & running.unsqueeze(-1)).X
-        iterations = iterations + running
+            return
+        step = iterate(X, weights, inside & running.unsqueeze(-1))
+        yield step
+        X, iteration = step.X, iteration + 1
 
 
 def read_tokens(X: Tensor, weights: Weights) -> Tensor:

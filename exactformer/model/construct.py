@@ -80,7 +80,8 @@ def closed_form(algebra: Algebra) -> MLP:
     at c is relu(s - c + 1) - relu(s - c), so two units for each change add up to the right output.
     The units of an operator see its own token with a weight that switches them off for every other.
     Powers of (fan-in + 1) always are such codes, for the sum's digits then count the operands:
-    that proves the lemma. Smaller codes keep the numbers within what float32 adds exactly.
+    that proves the lemma. Smaller codes keep the numbers within what float32 adds exactly; where
+    none are small enough, this raises a ValueError and the table is left.
     """
     _require_order_free(algebra)
     D = len(algebra.vocabulary)
@@ -124,15 +125,25 @@ def _changes(operator: Operator, codes: Codes) -> list[tuple[int, int | None, in
 
 
 def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
-    """A bound on what the units of an operator can add up to in absolute value."""
-    return 2 * len(_changes(operator, codes)) * (algebra.max_fan_in * max(codes) + 2)
+    """A bound on the absolute values that add up to one output, over all bags."""
+    largest = algebra.max_fan_in * max(codes)
+    into = [0] * len(algebra.values)  # from the units of the changes that concern each value
+    for c, before, after in _changes(operator, codes):
+        units = 2 * max(0, largest - c) + 1
+        into[after] += units
+        if before is not None:
+            into[before] += units
+    return max(into) + 1
 
 
 def _codes(algebra: Algebra, operator: Operator) -> Iterator[Codes]:
-    """Codes whose sums determine the operator's result, the last of which always do."""
+    """Codes whose sums determine the operator's result; the last ones always do."""
     n_values, fan_in = len(algebra.values), operator.arities[-1]
+    ladder = [0]  # a step exceeds all operands below it together: right for maxima
+    while len(ladder) < n_values:
+        ladder.append(fan_in * ladder[-1] + 1)
     powers = tuple((fan_in + 1) ** i for i in range(n_values))
-    for codes in (tuple(range(n_values)), powers[::-1]):
+    for codes in (tuple(range(n_values)), tuple(ladder), tuple(ladder[::-1])):
         results: dict[int, int] = {}
         sums = ((sum(codes[i] for i in key), value) for key, value in operator.table.items())
         if all(results.setdefault(total, value) == value for total, value in sums):

@@ -1,7 +1,7 @@
 """The two kinds of local map: a perceptron with one hidden layer, and a look-up table."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float, Int
@@ -40,9 +40,16 @@ class MLP:
         return MLP(W_1, b_1, W_2, b_2, self.activation)
 
     def _rows(self, H: Tensor) -> Tensor:
-        hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
-        hidden = hidden.square() if self.activation == "square" else hidden.relu()
-        return hidden @ self.W_2 + self.b_2.unsqueeze(-2)
+        """In float32 proper, whatever torch is set to: the proof is about its rounding."""
+        if H.is_cuda and torch.get_float32_matmul_precision() != "highest":
+            raise ValueError(
+                "the feedforward needs float32 products without TF32: "
+                'torch.set_float32_matmul_precision("highest")'
+            )
+        with torch.autocast(H.device.type, enabled=False):
+            hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
+            hidden = hidden.square() if self.activation == "square" else hidden.relu()
+            return hidden @ self.W_2 + self.b_2.unsqueeze(-2)
 
 
 @dataclass(frozen=True)
@@ -54,10 +61,13 @@ class Table:
 
     bags: Int[Tensor, "R D"]
     outputs: Int[Tensor, "R D"]
+    _sorted: tuple[Tensor, Tensor] = field(init=False, repr=False)  # hashes, and whose they are
 
     def __post_init__(self) -> None:
-        if len(self._hash(self.bags.to(torch.int64)).unique()) < len(self.bags):
+        hashes, order = self._hash(self.bags.to(torch.int64)).sort()
+        if len(hashes.unique()) < len(hashes):
             raise ValueError("two bags of the table share one hash")
+        object.__setattr__(self, "_sorted", (hashes, order))
 
     def __call__(self, H: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
         return _by_rows(self._rows, H)
@@ -67,7 +77,7 @@ class Table:
 
     def _rows(self, H: Tensor) -> Tensor:
         H = H.to(torch.int64)
-        hashes, order = self._hash(self.bags.to(torch.int64)).sort()
+        hashes, order = self._sorted
         found = order[torch.searchsorted(hashes, self._hash(H)).clamp(max=len(order) - 1)]
         same = (self.bags[found] == H).all(-1, keepdim=True)
         return (self.outputs[found] * same) - 0.5

@@ -204,10 +204,12 @@ class Trainer:
         return ended
 
     def _attempt_over(self, seed: Seed) -> bool:
-        step, part = self.recipe.give_up or (self.recipe.steps, 1.0)
-        hopeless = seed.step == step and seed.depth_one < part * self.n_bags
-        late = seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
-        return hopeless or late
+        if self.recipe.give_up is not None:
+            step, part = self.recipe.give_up
+            due = 0 <= seed.step - step < self.recipe.look_every
+            if due and seed.depth_one < part * self.n_bags:
+                return True
+        return seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
 
     def _move_gate(self, state: State, row: int, tolerance: float) -> None:
         """A few steps of the estimator, each on fresh depth-2 expressions."""

@@ -66,6 +66,8 @@ def export(algebra: Algebra, tensors: dict[str, Tensor], row: int) -> Weights:
     size = paper_architecture(algebra)
     shapes = _shapes(size.D, size.d_h, size.hidden)
     real = {name: tensors[name][row][_cut(shapes[name])].detach().contiguous() for name in LEARNED}
+    # A seed that has diverged gets a verdict like any other.
+    real = {name: torch.nan_to_num(t, 0.0, 0.0, 0.0) for name, t in real.items()}
     W_Q, W_K = binary(real["bits"])
     perceptron = [real["W_1"], real["b_1"][0], real["W_2"], real["b_2"][0]]
     f = MLP(*perceptron, activation=size.activation)

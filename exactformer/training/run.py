@@ -23,6 +23,7 @@ from exactformer.api import Model
 from exactformer.domains.algebra import Algebra
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
+from exactformer.training.estimators import ESTIMATORS
 from exactformer.training.loop import State, Trained, Trainer, begin
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
 from exactformer.weightfile import WeightFile, write_atomically
@@ -106,6 +107,8 @@ def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) 
                 f"operator {operator.symbol!r} of {algebra.name!r} depends on the order of its "
                 f"operands; the paper's attention adds them up and cannot learn it"
             )
+    if recipe.estimator not in ESTIMATORS:
+        raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {recipe.estimator!r}")
     if not seeds:
         raise ValueError("expected at least one seed, found none")
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:
