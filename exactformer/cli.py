@@ -111,15 +111,19 @@ def sample(
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME", help="table1 (if none is given), tokens, estimators."),
+        typer.Argument(
+            metavar="NAME",
+            help="table1 (if none is given), table5, tokens, estimators, fig1 to fig4, figA1; "
+            "or all.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("results"),
     as_json: Json = False,
 ) -> None:
-    """Tables of the paper beside ours: writes them to files and prints the tables."""
+    """Tables and figures of the paper beside ours: writes files and prints the tables."""
     from exactformer.paper.tables import TABLES
 
-    chosen = names or ["table1"]
+    chosen = list(TABLES) if names == ["all"] else names or ["table1"]
     for name in chosen:
         if name not in TABLES:
             raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")

@@ -1,23 +1,20 @@
 """The paper's tables beside ours: one function for each, which writes its files and names them."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
-from rich.console import Console
-from rich.progress import MofNCompleteColumn, Progress
 
 from exactformer.domains.catalog import CATALOG, listops
-from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.model.architecture import paper_architecture
 from exactformer.paper import published
+from exactformer.paper.depth_table import table5, try_depths
+from exactformer.paper.files import row, write
 from exactformer.paper.runs import Run, train_all
 from exactformer.training.estimators import ESTIMATORS
-from exactformer.training.run import Result, summary
-from exactformer.weightfile import write_atomically
+from exactformer.training.run import summary
 
 RUNS = Path("runs")  # training runs; one that is finished is not done again
 
@@ -46,20 +43,20 @@ def tokens(results: Path, seed: int = 0) -> list[Path]:
         extra = task == "listops"
         header = ["depth", "paper", "ours, expected", "ours, mean", "ours, max"]
         header += ["two operands, leaf 0"] * extra
-        markdown += ["", f"## {task}", "", _row(header), _row(["---:"] * len(header))]
+        markdown += ["", f"## {task}", "", row(header), row(["---:"] * len(header))]
         means = mean_tokens(algebra, len(paper_means))
         for depth, paper_mean in enumerate(paper_means, start=1):
             lengths = [len(expression) for expression in draw(algebra, depth, count, rng)]
             numbers = [paper_mean, means[depth], float(np.mean(lengths))]
             cells = [str(depth), *(f"{number:.2f}" for number in numbers), str(max(lengths))]
             cells += [f"{two_operands[depth]:.2f}"] * extra
-            markdown.append(_row(cells))
+            markdown.append(row(cells))
             csv.append(",".join([task, *cells, *[""] * (not extra)]))
     whole = sum(round(count * (mean - 1)) % 4 == 0 for mean in published.MEAN_TOKENS["listops"])
     markdown += ["", TOKENS_NOTE.format(count=count, seed=seed, whole=whole)]
     return [
-        _write(results / "tokens.csv", "# exactformer reproduce tokens\n" + "\n".join(csv) + "\n"),
-        _write(results / "tokens.md", "\n".join(markdown)),
+        write(results / "tokens.csv", "# exactformer reproduce tokens\n" + "\n".join(csv) + "\n"),
+        write(results / "tokens.md", "\n".join(markdown)),
     ]
 
 
@@ -74,14 +71,17 @@ def table1(results: Path) -> list[Path]:
     header = ["task", "parameters", "certified", "needed a restart", "right", "paper's accuracy"]
     header += ["mean tokens (SD)", "paper's", "max tokens", "paper's"]
     markdown = ["# Table 1", "", "Made by `exactformer reproduce table1`.", ""]
-    markdown += [_row(header), _row(["---"] + ["---:"] * (len(header) - 1))]
+    markdown += [row(header), row(["---"] + ["---:"] * (len(header) - 1))]
     rows = []
-    tried = _try_depths({task: trained[run] for task, run in runs.items()})
+    tried = try_depths(
+        {task: [result.model for result in trained[run]] for task, run in runs.items()}, 3, 30
+    )
     for task, run in runs.items():
         models = trained[run]
         exact = [model for model in models if model.exact]
         restarted = sum(model.record["attempt"] > 1 for model in exact)
-        right, lengths = tried[task]
+        right = sum(score.right for score in tried[task].values())
+        lengths = [length for score in tried[task].values() for length in score.lengths]
         paper = published.MODEL_SUMMARY[task]
         converged = published.SEEDS_THAT_CONVERGED[task]
         cells = [
@@ -96,49 +96,24 @@ def table1(results: Path) -> list[Path]:
             str(max(lengths)),
             str(paper.max_tokens),
         ]
-        markdown.append(_row(cells))
+        markdown.append(row(cells))
         rows.append(cells)
     markdown += ["", TABLE1_NOTE]
     for task, run in runs.items():
         markdown += ["", f"## {task}", "", f"`{_shown(run)}`", "", summary(trained[run])]
     csv = "\n".join(",".join(f'"{cell}"' for cell in row) for row in [header, *rows])
     return [
-        _write(results / "table1.csv", f"# exactformer reproduce table1\n{csv}\n"),
-        _write(results / "table1.md", "\n".join(markdown) + "\n"),
+        write(results / "table1.csv", f"# exactformer reproduce table1\n{csv}\n"),
+        write(results / "table1.md", "\n".join(markdown) + "\n"),
     ]
 
 
 TABLE1_NOTE = """\
 Each model is trained on depth 1 and 2 alone and ends with a proof that it is exact at every depth.
+The hundred problems of a depth are shared out among a task's ten models, ten problems each.
 The problems are drawn as `results/tokens.md` describes, with seed 0; the paper's ListOps problems
 have two operands only, ours two or three, which makes them longer. The paper's text gives 10, 9 and
 9 converged seeds for arithmetic, Boolean and ListOps, and up to two hours a seed."""
-
-
-def _try_depths(trained: dict[str, list[Result]]) -> dict[str, tuple[int, list[int]]]:
-    """For each task: how many of a hundred problems at each depth come out right, and the tokens of
-    every problem. The tasks run side by side, each on one core.
-    """
-    torch.set_num_threads(1)
-
-    def try_task(task: str) -> tuple[int, list[int]]:
-        models, paper = trained[task], published.MODEL_SUMMARY[task]
-        rng = np.random.default_rng(0)
-        right, lengths = 0, []
-        for depth in range(paper.first_depth, paper.last_depth + 1):
-            problems = draw(CATALOG[task](), depth, published.PROBLEMS_PER_DEPTH, rng)
-            lengths += [len(problem) for problem in problems]
-            for i, result in enumerate(models):
-                share = problems[i :: len(models)]
-                answers = result.model.predict(share)
-                right += sum(a == evaluate(p) for a, p in zip(answers, share, strict=True))
-            progress.advance(bars[task])
-        return right, lengths
-
-    columns = (*Progress.get_default_columns(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor() as pool:
-        bars = {task: progress.add_task(f"{task}, depths", total=28) for task in trained}
-        return dict(zip(trained, pool.map(try_task, trained), strict=True))
 
 
 def estimators(results: Path) -> list[Path]:
@@ -152,7 +127,7 @@ def estimators(results: Path) -> list[Path]:
     header = ["estimator", "task", "certified at the first attempt", "within three", "steps in all"]
     header += ["seconds"]
     markdown = ["# Estimators for the gate", "", "Made by `exactformer reproduce estimators`.", ""]
-    markdown += [_row(header), _row(["---", "---"] + ["---:"] * 4)]
+    markdown += [row(header), row(["---", "---"] + ["---:"] * 4)]
     rows = []
     for run in runs:
         records = [result.record for result in trained[run]]
@@ -165,13 +140,13 @@ def estimators(results: Path) -> list[Path]:
             f"{sum(record['steps_in_all'] for record in records)}",
             f"{max(record['seconds'] for record in records):.0f}",
         ]
-        markdown.append(_row(cells))
+        markdown.append(row(cells))
         rows.append(cells)
     markdown += ["", ESTIMATORS_NOTE]
     csv = "\n".join(",".join(row) for row in [header, *rows])
     return [
-        _write(results / "estimators.csv", f"# exactformer reproduce estimators\n{csv}\n"),
-        _write(results / "estimators.md", "\n".join(markdown) + "\n"),
+        write(results / "estimators.csv", f"# exactformer reproduce estimators\n{csv}\n"),
+        write(results / "estimators.md", "\n".join(markdown) + "\n"),
     ]
 
 
@@ -197,18 +172,27 @@ def _shown(run: Run) -> str:
     return " ".join(["exactformer", *run.command()[3:]])
 
 
-def _row(cells: list[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, text)
-    return path
+def _draw(name: str, results: Path) -> list[Path]:
+    """A figure; matplotlib is loaded here and not before."""
+    try:
+        from exactformer.paper.figures import FIGURES
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "matplotlib":
+            raise
+        raise ValueError(
+            f"{name} needs matplotlib, which is not installed: pip install 'exactformer[figures]'"
+        ) from None
+    return FIGURES[name](results)
 
 
 TABLES: dict[str, Callable[[Path], list[Path]]] = {
     "table1": table1,
     "tokens": tokens,
     "estimators": estimators,
+    "table5": table5,
+    "fig1": partial(_draw, "fig1"),
+    "fig2": partial(_draw, "fig2"),
+    "fig3": partial(_draw, "fig3"),
+    "fig4": partial(_draw, "fig4"),
+    "figA1": partial(_draw, "figA1"),
 }

@@ -1,0 +1,55 @@
+"""One palette: a colour means the same token type in every figure, and on the page."""
+
+from typing import Literal, NamedTuple
+
+from exactformer.domains.algebra import CLOSE, Algebra
+
+Kind = Literal["parenthesis", "value", "operator", "empty"]
+
+
+class Ink(NamedTuple):
+    """How a box is drawn: its inside, its edge, and the text in it."""
+
+    fill: str
+    edge: str
+    text: str
+
+
+KINDS: dict[Kind, Ink] = {
+    "parenthesis": Ink("#cfdef3", "#4a74b0", "#274a7d"),
+    "value": Ink("#fdeabc", "#c08a1e", "#7a5200"),
+    "operator": Ink("#f8cdbd", "#c4532d", "#8c2f10"),
+    "empty": Ink("#ececec", "#c4c4c4", "#8a8a8a"),
+}
+
+CLUSTERS: tuple[Ink, ...] = (  # by number, from 1 and then around
+    Ink("#c9e8cc", "#3d8c4c", "#1f5c2c"),
+    Ink("#f0cbe6", "#a84a94", "#702560"),
+    Ink("#c6e6ea", "#2f8894", "#155560"),
+    Ink("#dcd3f2", "#7359b8", "#47318a"),
+)
+
+# Tasks have a marker too, so that they are told apart without colour.
+TASKS: dict[str, tuple[str, str]] = {
+    "arithmetic": ("#332288", "o"),
+    "boolean": ("#1b8a7a", "s"),
+    "listops": ("#882255", "^"),
+}
+
+PLAIN = Ink("#ffffff", "#9a9a9a", "#222222")
+MARKED = Ink("#4d4d4d", "#333333", "#ffffff")  # a one in a mask or a discrete matrix
+DIVERGING = "PuOr"  # heat maps: negative, zero (white), positive
+
+
+def kind_of(algebra: Algebra, symbol: str) -> Kind:
+    """The type of a token; whatever is no token is the zero vector."""
+    if symbol not in algebra.vocabulary:
+        return "empty"
+    token = algebra.vocabulary.index(symbol)
+    if token <= CLOSE:
+        return "parenthesis"
+    return "value" if token < algebra.first_operator else "operator"
+
+
+def cluster_ink(number: int) -> Ink:
+    return CLUSTERS[(number - 1) % len(CLUSTERS)]
