@@ -113,11 +113,16 @@ def reproduce(
         list[str] | None,
         typer.Argument(
             metavar="NAME",
-            help="table1 (if none is given), table5, tokens, estimators, fig1 to fig4, figA1; "
-            "or all.",
+            help="table1 (if none is given) to table5, fig1 to fig4, figA1, tokens, "
+            "estimators; or all.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("results"),
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the files; default results, or results/quick.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A small version: fewer seeds, problems and epochs.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Tables and figures of the paper beside ours: writes files and prints the tables."""
@@ -127,8 +132,9 @@ def reproduce(
     for name in chosen:
         if name not in TABLES:
             raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")
-    out.mkdir(parents=True, exist_ok=True)
-    written = {name: [str(path) for path in TABLES[name](out)] for name in chosen}
+    folder = out or Path("results/quick" if quick else "results")
+    folder.mkdir(parents=True, exist_ok=True)
+    written = {name: [str(path) for path in TABLES[name](folder, quick)] for name in chosen}
     if as_json:
         print(json.dumps(written, ensure_ascii=False))
         return

@@ -1,0 +1,1 @@
+"""What the paper compares with: a looped transformer and CRvNN, trained under its protocol."""

@@ -1,0 +1,172 @@
+"""CRvNN (Ray Chowdhury and Caragea 2021): composition of neighbours, softened to be learned.
+
+Every token has a probability p of still existing. At each step a scorer looks at a token, its two
+nearest existing neighbours on each side and whether the token was just composed; the score,
+against those of the left and right neighbours and of doing nothing, is the probability that the
+token goes into its right neighbour now. That neighbour becomes Cell(left, itself) as far as it
+happened. The last token is never consumed; it is read out when no other exists.
+
+The seeds' axis S stands in front; b problems, n places (the tokens between START and END).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from exactformer.baselines.looped import layer_norm, linear, one_hot, random_linear, unit_norm
+from exactformer.baselines.positions import Parameters
+
+TINY = 1e-9
+
+
+@dataclass(frozen=True)
+class CRvNN:
+    vocabulary: int = 16
+    values: int = 10
+    width: int = 128
+    feature: int = 64  # width of "was just composed"
+    hidden: int = 512
+    stop: float = 0.01  # a token with a smaller p does not exist
+    halt_penalty: float = 0.01
+    input_dropout: float = 0.3
+    cell_dropout: float = 0.1
+    output_dropout: float = 0.2
+
+    def initial(self, generator: torch.Generator) -> Parameters:
+        """Random parameters of one seed, without the seeds' axis."""
+        d = self.width
+        vectors = {"start": d, "end": d, "composed": self.feature, "left_alone": self.feature}
+        parameters: Parameters = {
+            "embedding": torch.randn(self.vocabulary, d, generator=generator),
+            **{name: torch.randn(size, generator=generator) for name, size in vectors.items()},
+        }
+        for name, i, o in (
+            ("input", d, d),
+            ("initial", d, d),
+            ("window", 5 * d + self.feature, d),
+            ("score", d, 1),
+            ("cell_in", 2 * d, self.hidden),
+            ("cell_out", self.hidden, 4 * d),
+            ("read_out", d, self.values),
+        ):
+            parameters |= random_linear(name, i, o, generator)
+        return parameters | unit_norm("norm", d)
+
+    def forward(
+        self,
+        p: Mapping[str, Tensor],
+        tokens: Tensor,
+        depths: Tensor,
+        steps: int,
+        training: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Token ids (S, b, n), padded with -1, to logits (S, b, values) and a penalty (S, b).
+
+        Depths and steps are not used: the network stops by itself. In training it goes on to the
+        last step that any problem could need, so that every batch does the same work.
+        """
+        S, b, n = tokens.shape
+        length = (tokens >= 0).sum(-1, keepdim=True)  # (S, b, 1)
+        place = torch.arange(n + 2, device=tokens.device)
+        inside = (place >= 1) & (place <= length)
+        exists = place <= length + 1  # START and END too
+        may_go = (inside & (place < length)).unsqueeze(-1)
+        x = self._start(p, tokens, place, inside, exists, length, training)
+        exist = exists.to(x.dtype)
+        composed = torch.zeros_like(exist).unsqueeze(-1)
+        running = torch.ones(S, b, 1, dtype=torch.bool, device=tokens.device)
+        for t in range(1, n + 1):
+            left, right = neighbours(exist)
+            left_1, right_1 = left @ x, right @ x
+            share = self._share(p, x, left, right, left_1, right_1, composed, may_go)
+            now = (left @ share) * inside.unsqueeze(-1)
+            new = now * self.cell(p, left_1, x, training) + (1 - now) * x
+            x = torch.where(running.unsqueeze(-1), new * exists.unsqueeze(-1), x)
+            exist = torch.where(running, exist * (1 - share.squeeze(-1)), exist)
+            composed = now
+            left_over = (exist > self.stop).sum(-1, keepdim=True) - 2
+            running = running & (left_over > 1) & (t < length)
+            if not training and not running.any():
+                break
+        at_last = (place == length).to(x.dtype)
+        answer = (x * at_last.unsqueeze(-1)).sum(2)
+        answer = F.dropout(answer, self.output_dropout, training)
+        logits = linear(answer, p["read_out/weight"], p["read_out/bias"])
+        rest = (exist * inside).sum(-1) + TINY
+        penalty = -torch.log((exist * at_last).sum(-1) / rest + TINY)
+        return logits, self.halt_penalty * penalty
+
+    def _start(
+        self,
+        p: Mapping[str, Tensor],
+        tokens: Tensor,
+        place: Tensor,
+        inside: Tensor,
+        exists: Tensor,
+        length: Tensor,
+        training: bool,
+    ) -> Tensor:
+        """The tokens' vectors between START and END: (S, b, n + 2, width)."""
+        S, b, n = tokens.shape
+        hot = one_hot(tokens, self.vocabulary, p["embedding"].dtype).view(S, b * n, -1)
+        x = torch.bmm(hot, p["embedding"]).view(S, b, n, -1)
+        x = F.dropout(x, self.input_dropout, training)
+        x = F.pad(linear(x, p["input/weight"], p["input/bias"]), (0, 0, 1, 1))
+        is_end = (place == length + 1).unsqueeze(-1)
+        x = torch.where(inside.unsqueeze(-1), x, 0.0)
+        x = torch.where((place == 0).view(-1, 1), p["start"][:, None, None], x)
+        x = torch.where(is_end, p["end"][:, None, None], x)
+        x = linear(x, p["initial/weight"], p["initial/bias"])
+        return layer_norm(x, p["norm/gain"], p["norm/shift"]) * exists.unsqueeze(-1)
+
+    def _share(
+        self,
+        p: Mapping[str, Tensor],
+        x: Tensor,
+        left: Tensor,
+        right: Tensor,
+        left_1: Tensor,
+        right_1: Tensor,
+        composed: Tensor,
+        may_go: Tensor,
+    ) -> Tensor:
+        """The probability that each token goes into its right neighbour now: (S, b, n, 1)."""
+        feature = (
+            composed * p["composed"][:, None, None]
+            + (1 - composed) * p["left_alone"][:, None, None]
+        )
+        window = torch.cat([left @ left_1, left_1, x, right_1, right @ right_1, feature], dim=-1)
+        hidden = F.gelu(linear(window, p["window/weight"], p["window/bias"]))
+        score = linear(hidden, p["score/weight"], p["score/bias"])
+        top = score.amax(2, keepdim=True).clamp(min=0).detach()  # doing nothing scores 0
+        go = torch.exp(score - top) * may_go
+        return go / (go + torch.exp(-top) + left @ go + right @ go + TINY)
+
+    def cell(self, p: Mapping[str, Tensor], left: Tensor, x: Tensor, training: bool) -> Tensor:
+        hidden = linear(torch.cat([left, x], dim=-1), p["cell_in/weight"], p["cell_in/bias"])
+        hidden = F.dropout(F.gelu(hidden), self.cell_dropout, training)
+        out = linear(hidden, p["cell_out/weight"], p["cell_out/bias"])
+        gates, content = out[..., : 3 * self.width].sigmoid(), out[..., 3 * self.width :]
+        forget_left, forget_own, take = gates.chunk(3, dim=-1)
+        mixed = forget_left * left + forget_own * x + take * content
+        return layer_norm(mixed, p["norm/gain"], p["norm/shift"])
+
+
+def neighbours(exist: Tensor) -> tuple[Tensor, Tensor]:
+    """Row i of each: the probability that j is the nearest existing token left or right of i.
+
+    j exists and nobody between does. The sums of logarithms are float64, since those of many
+    sure tokens are large.
+    """
+    n = exist.shape[-1]
+    log_absent = torch.log((1 - exist).double() + TINY)
+    total = log_absent.cumsum(-1)
+    before = total - log_absent
+    after = torch.ones(n, n, dtype=torch.bool, device=exist.device).triu(1)  # j > i
+    gap_right = torch.where(after, before.unsqueeze(-2) - total.unsqueeze(-1), -torch.inf)
+    gap_left = torch.where(after.T, before.unsqueeze(-1) - total.unsqueeze(-2), -torch.inf)
+    found = exist.unsqueeze(-2)
+    return found * gap_left.exp().to(exist.dtype), found * gap_right.exp().to(exist.dtype)

@@ -1,0 +1,161 @@
+"""Problems as arrays: whole training sets, fresh depth-2 samples, and balanced epochs.
+
+Tokens are padded with -1; values are indices into the algebra's values.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import default_leaf, enumerate_depth
+from exactformer.domains.syntax import Expression
+
+PADDING = -1
+
+
+@dataclass(frozen=True)
+class Problems:
+    tokens: NDArray[np.int8]  # (N, n)
+    values: NDArray[np.int64]  # (N,)
+    depths: NDArray[np.int64]  # (N,)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __add__(self, other: "Problems") -> "Problems":
+        width = max(self.tokens.shape[1], other.tokens.shape[1])
+        tokens = [widened(part.tokens, width) for part in (self, other)]
+        return Problems(
+            np.concatenate(tokens),
+            np.concatenate([self.values, other.values]),
+            np.concatenate([self.depths, other.depths]),
+        )
+
+    @cached_property
+    def members(self) -> list[NDArray[np.int64]]:
+        """The problems with each value that occurs."""
+        return [np.flatnonzero(self.values == value) for value in np.unique(self.values)]
+
+
+def widened(tokens: NDArray[np.int8], width: int) -> NDArray[np.int8]:
+    return np.pad(tokens, [(0, 0), (0, width - tokens.shape[1])], constant_values=PADDING)
+
+
+def padded(expressions: Sequence[Expression]) -> NDArray[np.int8]:
+    tokens = np.full((len(expressions), max(map(len, expressions))), PADDING, dtype=np.int8)
+    for row, expression in zip(tokens, expressions, strict=True):
+        row[: len(expression)] = expression.ids
+    return tokens
+
+
+@lru_cache(maxsize=8)
+def every(algebra: Algebra, depth: int) -> Problems:
+    """All problems of a depth."""
+    expressions = list(enumerate_depth(algebra, depth))
+    index = {value: i for i, value in enumerate(algebra.values)}
+    values = np.array([index[evaluate(expression)] for expression in expressions])
+    return Problems(padded(expressions), values, np.full(len(expressions), depth))
+
+
+def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.int64]:
+    """As many places as problems, each value equally often (to within one), in random order.
+
+    A value with too many problems gets some of them, another a new set each time; one with too few
+    gets them again and again.
+    """
+    classes = problems.members
+    quota = np.full(len(classes), len(problems) // len(classes))
+    quota[rng.permutation(len(classes))[: len(problems) % len(classes)]] += 1
+    chosen = []
+    for members, count in zip(classes, quota, strict=True):
+        rounds = -(-count // len(members))
+        chosen.append(np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count])
+    return rng.permutation(np.concatenate(chosen))
+
+
+def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
+    """Fresh problems of depth 2 by the law of `sampling.draw`, each value equally often.
+
+    Written with arrays, since an epoch needs thousands for every seed; for prefix notation only.
+    """
+    quota = np.full(len(algebra.values), count // len(algebra.values))
+    quota[rng.permutation(len(algebra.values))[: count % len(algebra.values)]] += 1
+    kept: list[Problems] = []
+    while quota.any():
+        drawn = _draw_depth_two(algebra, 2 * count, rng)
+        take = []
+        for value in np.flatnonzero(quota):
+            found = np.flatnonzero(drawn.values == value)[: quota[value]]
+            quota[value] -= len(found)
+            take.append(found)
+        rows = np.concatenate(take)
+        kept.append(Problems(drawn.tokens[rows], drawn.values[rows], drawn.depths[rows]))
+    everything = kept[0]
+    for part in kept[1:]:
+        everything = everything + part
+    order = rng.permutation(count)
+    return Problems(everything.tokens[order], everything.values[order], everything.depths[order])
+
+
+def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
+    m = algebra.max_fan_in
+    tables = _tables(algebra)
+    operator, arity = _draw_operators(algebra, count, rng)
+    inner = rng.random((count, m)) < (1 - default_leaf(algebra)) / 2  # depth 1, not 0
+    inner[np.arange(count), (rng.random(count) * arity).astype(np.int64)] = True
+    digits = rng.integers(len(algebra.values), size=(count, m, m))
+    inner_operator, inner_arity = (
+        part.reshape(count, m) for part in _draw_operators(algebra, count * m, rng)
+    )
+    absent = np.arange(m) >= inner_arity[..., None]
+    operands = np.where(absent, 0, digits)
+    inner_value = tables[(inner_operator, inner_arity, *np.moveaxis(operands, -1, 0))]
+    value = np.where(inner, inner_value, digits[..., 0])
+    value = np.where(np.arange(m) >= arity[:, None], 0, value)
+    values = tables[(operator, arity, *value.T)]
+
+    # Every token that could be, in order, with PADDING for those that are not; then closed up.
+    first = algebra.first_operator
+    operand = np.full((count, m, m + 3), PADDING, dtype=np.int8)
+    operand[..., 0] = OPEN
+    operand[..., 1] = first + inner_operator
+    operand[..., 2 : m + 2] = np.where(absent, PADDING, 2 + digits)
+    operand[..., m + 2] = CLOSE
+    operand[~inner] = PADDING
+    operand[..., 2] = 2 + digits[..., 0]
+    operand[np.arange(m) >= arity[:, None]] = PADDING
+    ends = np.full((count, 1), CLOSE, dtype=np.int8)
+    head = np.stack([np.full(count, OPEN), first + operator], axis=1).astype(np.int8)
+    tokens = np.concatenate([head, operand.reshape(count, -1), ends], axis=1)
+    order = np.argsort(tokens == PADDING, axis=1, kind="stable")
+    tokens = np.take_along_axis(tokens, order, axis=1)
+    return Problems(tokens, values, np.full(count, 2))
+
+
+def _draw_operators(
+    algebra: Algebra, count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Uniform operators, then uniform among each one's arities."""
+    operator = rng.integers(len(algebra.operators), size=count)
+    arity = np.zeros(count, dtype=np.int64)
+    for o, op in enumerate(algebra.operators):
+        of_operator = operator == o
+        arity[of_operator] = rng.choice(np.array(op.arities), size=int(of_operator.sum()))
+    return operator, arity
+
+
+@lru_cache(maxsize=8)
+def _tables(algebra: Algebra) -> NDArray[np.int64]:
+    """The value for every operator, arity and operands; those past the arity are written as 0."""
+    m, values = algebra.max_fan_in, len(algebra.values)
+    tables = np.zeros((len(algebra.operators), m + 1, *[values] * m), dtype=np.int64)
+    for o, operator in enumerate(algebra.operators):
+        for arity in operator.arities:
+            for operands in np.ndindex(*[values] * arity):
+                tables[(o, arity, *operands, *[0] * (m - arity))] = operator(operands)
+    return tables

@@ -1,0 +1,121 @@
+"""The looped transformer (Fan et al. 2025): one block, run as many times as the problem is deep.
+
+    h_0 = 0,   h_{t+1} = Block(h_t + E(x)),   Block(x) = y + MLP(LN(y)),  y = x + Attention(LN(x))
+
+The input embedding is added again at every step. Attention is softmax over all tokens, both ways,
+with learned W_Q, W_K, W_V and W_O. The value is read off the last token, the outermost `)`, by a
+layer norm and a linear map onto the algebra's values.
+
+The seeds' axis S stands in front of every parameter and every activation.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from exactformer.baselines.positions import Parameters, Positions
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """Each seed's own map: (S, ..., i) by (S, i, o) plus (S, o)."""
+    flat = x.reshape(len(x), -1, x.shape[-1])
+    return torch.baddbmm(bias.unsqueeze(1), flat, weight).reshape(*x.shape[:-1], -1)
+
+
+def layer_norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+    shape = (len(x), *[1] * (x.dim() - 2), x.shape[-1])
+    return F.layer_norm(x, x.shape[-1:]) * gain.view(shape) + shift.view(shape)
+
+
+def one_hot(tokens: Tensor, width: int, dtype: torch.dtype) -> Tensor:
+    """Zero for the padding, whose id is negative. A product with it has a repeatable gradient."""
+    return (tokens.unsqueeze(-1) == torch.arange(width, device=tokens.device)).to(dtype)
+
+
+def random_linear(name: str, i: int, o: int, generator: torch.Generator) -> Parameters:
+    weight = i**-0.5 * torch.randn(i, o, generator=generator)
+    return {f"{name}/weight": weight, f"{name}/bias": torch.zeros(o)}
+
+
+def unit_norm(name: str, width: int) -> Parameters:
+    return {f"{name}/gain": torch.ones(width), f"{name}/shift": torch.zeros(width)}
+
+
+@dataclass(frozen=True)
+class Looped:
+    vocabulary: int
+    values: int
+    positions: Positions = field(default_factory=Positions)
+    width: int = 128
+    heads: int = 4
+    hidden: int = 512
+
+    def initial(self, generator: torch.Generator) -> Parameters:
+        """Random parameters of one seed, without the seeds' axis."""
+        d = self.width
+        parameters: Parameters = {
+            "embedding": 0.1 * torch.randn(self.vocabulary, d, generator=generator)
+        }
+        for name in ("W_Q", "W_K", "W_V", "W_O"):
+            parameters |= random_linear(name, d, d, generator)
+        parameters |= random_linear("mlp_in", d, self.hidden, generator)
+        parameters |= random_linear("mlp_out", self.hidden, d, generator)
+        parameters |= random_linear("read_out", d, self.values, generator)
+        for name in ("norm_attention", "norm_mlp", "norm_out"):
+            parameters |= unit_norm(name, d)
+        return parameters | self.positions.initial(d, self.heads, generator)
+
+    def forward(
+        self,
+        p: Mapping[str, Tensor],
+        tokens: Tensor,
+        depths: Tensor,
+        steps: int,
+        training: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        """Token ids (S, b, n), padded with -1, and depths (S, b) to logits (S, b, values).
+
+        `steps` is the largest depth there is. The second result is a penalty for each problem,
+        here zero.
+        """
+        S, b, n = tokens.shape
+        inside = tokens >= 0
+        E = torch.bmm(
+            one_hot(tokens, self.vocabulary, p["embedding"].dtype).view(S, b * n, -1),
+            p["embedding"],
+        ).view(S, b, n, -1)
+        E = E + self.positions.embedding(p, n)
+        bias = self.positions.bias(p, n)
+        bias = torch.where(inside[:, :, None, None, :], bias, -1e9)  # (S, b, heads or 1, n, n)
+        last = (inside.sum(-1) - 1).clamp(min=0)[:, :, None, None].expand(S, b, 1, self.width)
+        h = torch.zeros_like(E)
+        answer = E.new_zeros(S, b, self.width)
+        for t in range(1, steps + 1):
+            h = self.block(p, h + E, bias)
+            answer = torch.where((depths == t)[:, :, None], h.gather(2, last).squeeze(2), answer)
+        answer = layer_norm(answer, p["norm_out/gain"], p["norm_out/shift"])
+        logits = linear(answer, p["read_out/weight"], p["read_out/bias"])
+        return logits, logits.new_zeros(S, b)
+
+    def block(self, p: Mapping[str, Tensor], x: Tensor, bias: Tensor) -> Tensor:
+        normed = layer_norm(x, p["norm_attention/gain"], p["norm_attention/shift"])
+        x = x + self.attention(p, normed, bias)
+        normed = layer_norm(x, p["norm_mlp/gain"], p["norm_mlp/shift"])
+        hidden = F.gelu(linear(normed, p["mlp_in/weight"], p["mlp_in/bias"]))
+        return x + linear(hidden, p["mlp_out/weight"], p["mlp_out/bias"])
+
+    def attention(self, p: Mapping[str, Tensor], x: Tensor, bias: Tensor) -> Tensor:
+        S, b, n, d = x.shape
+        q, k, v = (
+            linear(x, p[f"{name}/weight"], p[f"{name}/bias"])
+            .view(S, b, n, self.heads, -1)
+            .transpose(2, 3)
+            for name in ("W_Q", "W_K", "W_V")
+        )
+        q, k = self.positions.rotated(q), self.positions.rotated(k)
+        logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + bias
+        mixed = (logits.softmax(-1) @ v).transpose(2, 3).reshape(S, b, n, d)
+        return linear(mixed, p["W_O/weight"], p["W_O/bias"])

@@ -1,0 +1,351 @@
+"""The baselines: their formulas, their protocol, and that they know nothing of the model."""
+
+import ast
+import csv
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import exactformer.baselines
+from exactformer.baselines.crvnn import CRvNN, neighbours
+from exactformer.baselines.data import (
+    Problems,
+    balanced_order,
+    draw_depth_two,
+    every,
+    padded,
+)
+from exactformer.baselines.looped import Looped
+from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
+from exactformer.baselines.protocol import (
+    RECIPES,
+    OnDevice,
+    Predictor,
+    Recipe,
+    Trainer,
+    learning_rate,
+    network_for,
+    train,
+)
+from exactformer.baselines.state import State
+from exactformer.domains.catalog import CATALOG, boolean, listops
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw
+from exactformer.domains.syntax import parse
+from exactformer.paper import published
+from exactformer.paper.baseline_tables import table2, table3, table4, train_baseline
+
+CPU = torch.device("cpu")
+SHORT = Recipe("boolean", "fire", epochs=4, batch=100)
+
+
+def stacked(network, seeds):
+    return State.start(network, seeds, CPU).parameters
+
+
+def size(network) -> int:
+    return sum(tensor.numel() for tensor in network.initial(torch.Generator()).values())
+
+
+# --- positions
+
+
+def test_learned_positions_are_rows_of_a_table():
+    encoding = Learned(limit=6)
+    table = encoding.initial(4, 2, torch.Generator().manual_seed(0))["positions/table"]
+    p = {"positions/table": table[None]}
+    assert torch.equal(encoding.embedding(p, 5)[0, 0], table[:5])
+    assert torch.equal(encoding.embedding(p, 8)[0, 0, 6:], table[[5, 5]])
+
+
+def test_rope_against_complex_numbers():
+    x = torch.randn(2, 3, 2, 7, 8)
+    pairs = torch.complex(x[..., :4], x[..., 4:])
+    for i in range(7):
+        for k in range(4):
+            pairs[..., i, k] *= complex(
+                math.cos(i * 1e4 ** (-k / 4)), math.sin(i * 1e4 ** (-k / 4))
+            )
+    torch.testing.assert_close(RoPE().rotated(x), torch.cat([pairs.real, pairs.imag], dim=-1))
+
+
+def test_rope_products_depend_on_the_distance_only():
+    q, k = torch.randn(8), torch.randn(8)
+    turned_q, turned_k = (RoPE().rotated(v.expand(1, 1, 1, 12, 8))[0, 0, 0] for v in (q, k))
+    products = turned_q @ turned_k.T
+    for distance in range(-5, 6):
+        along = products.diagonal(distance)
+        torch.testing.assert_close(along, along[:1].expand_as(along), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("L", [512.0, 3.0])
+def test_fire_against_its_formula(L):
+    encoding = FIRE(L=L, hidden=5)
+    networks = [encoding.initial(8, 2, torch.Generator().manual_seed(s)) for s in (1, 2)]
+    networks[1]["positions/c"] = torch.tensor(-0.4)  # used by its absolute value
+    p = {name: torch.stack([one[name] for one in networks]) for name in networks[0]}
+    bias = encoding.bias(p, 6)
+    assert bias.shape == (2, 1, 2, 6, 6)
+    for s, one in enumerate(networks):
+        c = abs(one["positions/c"].item())
+        for i in range(6):
+            for j in range(6):
+                ratio = math.log(c * abs(i - j) + 1) / math.log(c * max(L, i) + 1)
+                hidden = torch.relu(ratio * one["positions/W_1"] + one["positions/b_1"])
+                expected = hidden @ one["positions/W_2"] + one["positions/b_2"]
+                torch.testing.assert_close(bias[s, 0, :, i, j], expected)
+
+
+# --- networks
+
+
+def test_parameter_counts():
+    assert size(CRvNN()) == published.CRVNN_PARAMETERS == 521_611
+    # 4 square maps, the two of the MLP, 3 norms, embedding and read-out, all with biases
+    looped = 4 * (128 * 128 + 128) + 128 * 512 + 512 + 512 * 128 + 128 + 6 * 128
+    assert size(Looped(16, 10)) == looped + 16 * 128 + 128 * 10 + 10
+    assert size(Looped(16, 10, FIRE())) - size(Looped(16, 10)) == 2 + 64 + 32 * 4 + 4
+    assert size(Looped(16, 10, Learned(50))) - size(Looped(16, 10)) == 50 * 128
+
+
+NETWORKS = {
+    name: Looped(16, 10, encoding(), width=16, heads=2, hidden=32)
+    for name, encoding in ENCODINGS.items()
+} | {"crvnn": CRvNN(width=8, feature=4, hidden=16)}
+
+
+@pytest.mark.parametrize("network", list(NETWORKS.values()), ids=list(NETWORKS))
+def test_the_seed_axis_is_each_seed_alone_and_padding_is_nothing(network):
+    expressions = draw(listops(), 3, 6, np.random.default_rng(0))
+    expressions += draw(listops(), 1, 3, np.random.default_rng(1))
+    tokens = torch.from_numpy(padded(expressions))
+    depths = torch.tensor([e.depth for e in expressions])
+    seeds = [3, 1, 4]
+    logits, penalty = network.forward(
+        stacked(network, seeds), tokens.expand(3, -1, -1), depths.expand(3, -1), 3
+    )
+    assert logits.shape == (3, 9, 10)
+    for row, seed in enumerate(seeds):
+        for b, expression in enumerate(expressions):
+            alone = torch.from_numpy(padded([expression]))[None]
+            one, pen = network.forward(
+                stacked(network, [seed]), alone, depths[None, b : b + 1], int(depths[b])
+            )
+            torch.testing.assert_close(one[0, 0], logits[row, b], atol=1e-4, rtol=1e-4)
+            torch.testing.assert_close(pen[0, 0], penalty[row, b], atol=1e-4, rtol=1e-4)
+
+
+def test_the_input_comes_in_again_at_every_step():
+    network = Looped(16, 10, width=16, heads=2, hidden=32)
+    p = stacked(network, [0])
+    expression = parse(listops(), "( MAX 1 2 )")
+    tokens = torch.from_numpy(padded([expression]))[None]
+    E = p["embedding"][:, expression.ids.tolist()][None]
+    no_bias = torch.zeros(1, 1, 1, 1, 1)
+    h = torch.zeros_like(E)
+    for _ in range(3):
+        h = network.block(p, h + E, no_bias)
+    last = torch.nn.functional.layer_norm(h[0, 0, -1], (16,))  # the norm's start changes nothing
+    expected = last @ p["read_out/weight"][0]
+    found, _ = network.forward(p, tokens, torch.tensor([[3]]), 3)
+    torch.testing.assert_close(found[0, 0], expected, atol=1e-5, rtol=1e-4)
+
+
+def test_neighbours_of_tokens_that_surely_exist_or_not():
+    left, right = neighbours(torch.tensor([1.0, 0.0, 1.0, 0.0, 1.0]))
+    assert right[0].tolist() == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
+    assert left[4].tolist() == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
+    assert left[3].tolist() == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
+
+
+def test_neighbours_against_the_definition():
+    exist = torch.rand(7, generator=torch.Generator().manual_seed(0))
+    left, right = neighbours(exist)
+    for i in range(7):
+        for j in range(7):
+            between = exist[min(i, j) + 1 : max(i, j)]
+            expected = float(exist[j] * (1 - between).prod())
+            assert right[i, j].item() == pytest.approx(expected if j > i else 0, abs=1e-6)
+            assert left[i, j].item() == pytest.approx(expected if j < i else 0, abs=1e-6)
+
+
+def test_crvnn_learns_with_finite_gradients():
+    network = CRvNN(width=8, feature=4, hidden=16)
+    p = {k: v.requires_grad_() for k, v in stacked(network, [0]).items()}
+    problems = draw_depth_two(listops(), 10, np.random.default_rng(0))
+    tokens = torch.from_numpy(problems.tokens)[None]
+    logits, penalty = network.forward(p, tokens, torch.full((1, 10), 2), 2, training=True)
+    gradients = torch.autograd.grad(logits.square().sum() + penalty.sum(), list(p.values()))
+    for name, gradient in zip(p, gradients, strict=True):
+        assert gradient.isfinite().all(), name
+        assert gradient.any(), name
+
+
+# --- data
+
+
+def test_training_sets_of_the_paper():
+    sizes = {name: len(every(CATALOG[name](), 1)) for name in CATALOG}
+    assert sizes == {"boolean": 10, "arithmetic": 200, "listops": 4400}
+    assert len(every(boolean(), 2)) == 290
+
+
+def test_drawn_problems_are_valid_right_balanced_and_as_long_as_those_of_draw():
+    algebra = listops()
+    problems = draw_depth_two(algebra, 1000, np.random.default_rng(0))
+    assert np.bincount(problems.values).tolist() == [100] * 10
+    for tokens, value in zip(problems.tokens, problems.values, strict=True):
+        text = " ".join(algebra.vocabulary[i] for i in tokens[tokens >= 0])
+        expression = parse(algebra, text)
+        assert expression.depth == 2
+        assert evaluate(expression) == algebra.values[value]
+        assert (tokens[len(expression) :] == -1).all()
+    other = np.mean([len(e) for e in draw(algebra, 2, 3000, np.random.default_rng(1))])
+    assert (problems.tokens >= 0).sum(1).mean() == pytest.approx(other, rel=0.05)
+
+
+def test_balanced_order():
+    values = np.array([0] * 9 + [1] * 3)
+    problems = Problems(np.zeros((12, 1), dtype=np.int8), values, np.ones(12, dtype=np.int64))
+    order = balanced_order(problems, np.random.default_rng(0))
+    assert np.bincount(values[order]).tolist() == [6, 6]
+    assert len(set(order[values[order] == 0])) == 6  # none twice
+    assert set(order[values[order] == 1]) == {9, 10, 11}
+
+
+# --- protocol
+
+
+def test_recipes_follow_the_paper():
+    assert len(RECIPES) == 10
+    for name, recipe in RECIPES.items():
+        assert recipe.sampled == (8800 if "listops" in name else 0)
+        if recipe.network != "crvnn":
+            epochs = {"arithmetic": 50, "boolean": 1000, "listops": 300}[recipe.task]
+            assert (recipe.epochs, recipe.batch, recipe.clip) == (epochs, 500, 1.0)
+    assert size(network_for(RECIPES["listops-crvnn"])) == 521_611
+
+
+def test_learning_rate():
+    recipe = replace(SHORT, learning_rate=1.0)
+    rates = [learning_rate(recipe, torch.tensor(float(s)), 100).item() for s in (0, 5, 10, 55, 100)]
+    assert rates == pytest.approx([0.3, 0.65, 1.0, 0.525, 0.05])
+
+
+def test_a_small_looped_transformer_learns_boolean_depth_one():
+    network = Looped(7, 2, FIRE(), width=16, heads=2, hidden=32)
+    state = State.start(network, [0, 1], CPU)
+    data = OnDevice([every(boolean(), 1)] * 2, 500, CPU)
+    data.arrange([np.arange(10)] * 2)
+    trainer = Trainer(network, replace(SHORT, learning_rate=0.01), state, 150, data)
+    for _ in range(150):
+        trainer.run(1)
+    assert data.accuracy(network, state.parameters, slice(None)).tolist() == [1, 1]
+
+
+@pytest.fixture
+def narrow(monkeypatch):
+    """The protocol with small networks, for speed."""
+
+    def small(recipe):
+        return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
+
+    monkeypatch.setattr("exactformer.baselines.protocol.network_for", small)
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(narrow, tmp_path):
+    whole = train(SHORT, [3, 1], tmp_path / "whole", CPU)
+    lines = []
+
+    def kill(line):
+        lines.append(line)
+        if len(lines) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(SHORT, [3, 1], tmp_path / "killed", CPU, kill)
+    resumed = train(SHORT, [3, 1], tmp_path / "killed", CPU, lines.append)
+    assert len(lines) == SHORT.epochs  # no epoch twice
+    assert resumed.curve == whole.curve
+    for name in whole.best:
+        assert torch.equal(resumed.best[name], whole.best[name])
+    again = train(SHORT, [3, 1], tmp_path / "killed", CPU, lines.append)
+    assert len(lines) == SHORT.epochs
+    assert torch.equal(again.best_accuracy, whole.best_accuracy)
+
+
+def test_seeds_train_alone_as_together(narrow, tmp_path):
+    together = train(SHORT, [3, 1], tmp_path / "both", CPU)
+    alone = train(SHORT, [1], tmp_path / "one", CPU)
+    for name in alone.parameters:
+        torch.testing.assert_close(
+            alone.parameters[name][0], together.parameters[name][1], atol=1e-4, rtol=1e-3
+        )
+
+
+def test_another_recipe_does_not_go_on_with_the_run(narrow, tmp_path):
+    train(replace(SHORT, epochs=1), [3], tmp_path, CPU)
+    with pytest.raises(ValueError, match="expected a run with recipe"):
+        train(SHORT, [3], tmp_path, CPU)
+
+
+def test_a_record_is_written_once(narrow, tmp_path):
+    recipe = replace(SHORT, epochs=1)
+    record = train_baseline(recipe, tmp_path, [3, 1], CPU, problems=5)
+    assert [seed["seed"] for seed in record["seeds"]] == [3, 1]
+    assert record["seeds"][0]["accuracy"]["10"][1] == 5
+    (tmp_path / "boolean-fire" / "state.safetensors").unlink()  # not needed any more
+    assert train_baseline(recipe, tmp_path, [3, 1], CPU, problems=5) == record
+
+
+def test_predictor_answers_in_order():
+    state = State.start(network_for(RECIPES["boolean-rope"]), [3, 1], CPU)
+    predictor = Predictor.of_seed(RECIPES["boolean-rope"], state, 1)
+    expressions = draw(boolean(), 3, 8, np.random.default_rng(0))
+    expressions += draw(boolean(), 1, 4, np.random.default_rng(0))
+    one_by_one = [predictor.predict([expression])[0] for expression in expressions]
+    assert predictor.predict(expressions) == one_by_one
+    assert replace(predictor, memory=1).predict(expressions) == one_by_one
+
+
+# --- tables
+
+
+def test_tables_from_committed_records(tmp_path):
+    records = Path(__file__).parent.parent / "results" / "baselines"
+    (tmp_path / "baselines").symlink_to(records)
+    for table, rows in ((table2, 3 * 3 * 5 * 3), (table3, 3 * 3 * 5 * 5), (table4, 5 * 7)):
+        paths = table(tmp_path)
+        first, *lines = paths[0].read_text().splitlines()
+        assert first == f"# exactformer reproduce {table.__name__}"
+        found = list(csv.DictReader(lines))
+        assert len(found) == rows
+        assert all(int(row["right"]) <= int(row["problems"]) == 100 for row in found)
+        assert f"`exactformer reproduce {table.__name__}`" in paths[1].read_text()
+
+
+def test_committed_records_are_the_full_runs():
+    for name, recipe in RECIPES.items():
+        path = Path(__file__).parent.parent / "results" / "baselines" / f"{name}.json"
+        record = json.loads(path.read_text())
+        assert record["recipe"]["epochs"] == recipe.epochs
+        assert record["parameters"] == size(network_for(recipe))
+        assert [seed["seed"] for seed in record["seeds"]] == list(published.BASELINE_SEEDS)
+
+
+# --- imports
+
+
+def test_baselines_never_import_the_model():
+    forbidden = {"exactformer.model", "exactformer.training", "exactformer.api"}
+    for path in Path(exactformer.baselines.__path__[0]).glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom):
+                names = [node.module or ""]
+            assert not any(name.startswith(tuple(forbidden)) for name in names), path
