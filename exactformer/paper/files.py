@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from exactformer.training.run import versions
 from exactformer.weightfile import write_atomically
 
 
@@ -12,6 +13,10 @@ def row(cells: Sequence[str]) -> str:
 
 
 def write(path: Path, text: str) -> Path:
+    """A page for people ends with the versions that made it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".md":
+        made = ", ".join(f"{name} {number}" for name, number in versions().items())
+        text = f"{text.rstrip()}\n\nMade with {made}.\n"
     write_atomically(path, text)
     return path

@@ -140,9 +140,7 @@ def _claim(
                 f"{folder} holds weights of {', '.join(map(str, there))} and no run.json: "
                 f"choose another folder"
             )
-        versions = {name: version(name) for name in ("exactformer", "torch", "numpy")}
-        versions["python"] = platform.python_version()
-        write_atomically(path, json.dumps(run | {"versions": versions}, indent=1) + "\n")
+        write_atomically(path, json.dumps(run | {"versions": versions()}, indent=1) + "\n")
         return
     try:
         held = json.loads(path.read_text())
@@ -154,6 +152,12 @@ def _claim(
             f"{folder} holds another run (its {' and '.join(differing)} differ): "
             f"choose another folder, or the same settings to go on with it"
         )
+
+
+def versions() -> dict[str, str]:
+    """What the bits of a result depend on besides recipe and seed."""
+    found = {name: version(name) for name in ("exactformer", "torch", "numpy")}
+    return found | {"python": platform.python_version()}
 
 
 def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
