@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.reference import evaluate
+from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.syntax import Expression, ExpressionError, parse
 
@@ -24,9 +24,9 @@ __all__ = [
     "draw",
     "draw_balanced",
     "enumerate_depth",
-    "evaluate",
     "listops",
     "load",
+    "oracle",
     "parse",
     "train",
 ]

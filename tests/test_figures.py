@@ -170,7 +170,7 @@ class Wrong:
 
 
 def test_problems_that_come_out_right_are_counted():
-    scores = try_depths({"boolean": [Wrong(), Wrong()]}, 2, 3)["boolean"]  # type: ignore[list-item]
+    scores = try_depths({"boolean": [Wrong(), Wrong()]}, 2, 3, 100)["boolean"]  # type: ignore[list-item]
     assert [scores[2].right, scores[3].right] == [100, 0]
     rng = np.random.default_rng(0)
     for depth in (2, 3):
