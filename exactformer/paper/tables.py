@@ -114,7 +114,7 @@ def table1(results: Path, quick: bool = False) -> list[Path]:
 
 TABLE1_NOTE = """\
 Each model is trained on depth 1 and 2 alone and ends with a proof that it is exact at every depth.
-The problems of a depth are shared out among a task's models, ten problems each.
+The problems of a depth are shared out evenly among a task's models.
 The problems are drawn as `results/tokens.md` describes, with seed 0; the paper's ListOps problems
 have two operands only, ours two or three, which makes them longer. The paper's text gives 10, 9 and
 9 converged seeds for arithmetic, Boolean and ListOps, and up to two hours a seed."""
