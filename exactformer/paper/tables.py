@@ -167,8 +167,13 @@ still wrong. Attention and feedforward learn from depth 1 only, whatever the est
   -T log E[exp(-error/T)]. It keeps the paper's logits and thresholds, and is the default.
 - `straight-through` is the paper's wording taken literally: the quantization of the gate is the
   identity to the gradient, and the hard mask has the gradient of exp(A - max A). It is one reading
-  of several that fail alike.
+  of several that are possible.
 - `gumbel` is straight-through Gumbel-Softmax over -1, 0 and 1.
+
+The comparison is not even-handed in one respect. The constants of `score` were found by trying
+several settings on seeds from 200 on, other than these ten; an earlier setting certified fewer.
+`straight-through` and `gumbel` run with one setting each, which nobody tuned. So the table shows
+that a gradient can do as well as the search, not that those two cannot be made to work.
 
 Seconds are wall time of the run, with as many runs at once as there are cores."""
 
