@@ -6,8 +6,9 @@ BIN := .venv/bin
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# A file stays on one core: the README's commands read what earlier ones wrote.
 test: .venv/stamp  ## run the tests
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist loadfile
 
 fuzz: .venv/stamp  ## a million random and damaged expressions for each vocabulary
 	$(BIN)/python -m tests.fuzz --count 1000000
