@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 
-from exactformer.certify import Certificate, certify
+from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import Expression, parse
 from exactformer.model import construct as by_hand
@@ -16,6 +17,9 @@ from exactformer.model.predict import predict
 from exactformer.model.storage import from_file, to_file
 from exactformer.trace import Trace, trace
 from exactformer.weightfile import WeightFile
+
+if TYPE_CHECKING:
+    from exactformer.engine.cpu import CpuEngine
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 
@@ -31,7 +35,14 @@ class Model:
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, text: str | bytes | Expression) -> str:
+        """The value of an expression: by the engine if the weights are exact, which is all the
+        same then and much faster; else by running the transformer.
+        """
+        if self.certified and isinstance(text, str | bytes):
+            return self.engine.value(text)
         expression = self._expression(text)
+        if self.certified:
+            return self.engine.values([expression])[0]
         value = self.predict([expression])[0]
         if value is None:
             raise ValueError(
@@ -40,10 +51,23 @@ class Model:
             )
         return value
 
+    @cached_property
+    def certified(self) -> bool:
+        """Whether the weights are proved exact; `certify` tells more."""
+        return findings(self.algebra, self.weights).exact
+
+    @cached_property
+    def engine(self) -> "CpuEngine":
+        """The fast evaluator. Raises ValueError for weights that are not certified."""
+        from exactformer.engine.automaton import read_off
+        from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
+
+        return CpuEngine(read_off(self.algebra, self.weights), self.algebra)
+
     def predict(
         self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32
     ) -> list[str | None]:
-        """The value of each expression; None where the model ends with anything else."""
+        """The value the transformer gives each; None where it ends with anything else."""
         expressions = [self._expression(expression) for expression in expressions]
         return predict(self.algebra, self.weights, expressions, dtype)
 

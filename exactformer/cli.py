@@ -4,13 +4,16 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.syntax import Expression, ExpressionError, parse
+
+if TYPE_CHECKING:
+    from exactformer.api import Model
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -155,35 +158,69 @@ def evaluate_expressions(
         ),
     ] = None,
     weights: WeightsName = "constructed",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="fast: what is read off certified weights, in one pass; model: the transformer, "
+            "level by level. Fast if the weights are certified, unless given."
+        ),
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     as_json: Json = False,
 ) -> None:
-    """Print the value of an expression, or of each line of a file."""
+    """Print the value of an expression, or of each line of a file, which may be a pipe and of any
+    size.
+    """
     if (expression is None) == (file is None):
         raise typer.BadParameter("expected an expression or --file, and not both")
-    expressions = [parse(domain, expression)] if expression is not None else _read(domain, file)
+    if engine not in (None, "fast", "model"):
+        raise typer.BadParameter(f"expected --engine fast or model, found {engine!r}")
     from exactformer.api import find
 
-    values = find(domain, weights).to(device).predict(expressions)
+    model = find(domain, weights).to(device)
+    if engine == "fast" or (engine is None and model.certified):
+        values = _fast_values(model, expression, file)
+    else:
+        expressions = [parse(domain, expression)] if expression is not None else _read(domain, file)
+        values = _model_values(model, expressions)
+    if as_json:
+        print(json.dumps(values[0] if file is None else values, ensure_ascii=False))
+        return
+    print("\n".join(values))
+
+
+def _model_values(model: "Model", expressions: list[Expression]) -> list[str]:
+    values = model.predict(expressions)
     for number, (read, value) in enumerate(zip(expressions, values, strict=True), start=1):
         if value is None:
             raise ValueError(
                 f"expression {number}, {read!r}: no single value is left: the weights are not exact"
             )
-    if as_json:
-        print(json.dumps(values[0] if file is None else values, ensure_ascii=False))
-        return
-    print("\n".join(str(value) for value in values))
+    return [str(value) for value in values]
+
+
+def _fast_values(model: "Model", expression: str | None, file: Path | None) -> list[str]:
+    from exactformer.engine.stream import file_values
+
+    if expression is not None:
+        return [model.engine.value(expression)]
+    values: list[str] = []
+    problems: list[str] = []
+    for value in file_values(model.engine, str(file)):
+        if isinstance(value, str):
+            values.append(value)
+        else:
+            problems.append(str(value))
+    _tell(file, problems, empty=not values and not problems)
+    return values
 
 
 def _read(domain: Algebra, file: Path | None) -> list[Expression]:
-    """Every line of a file as an expression; one bad line is enough for nothing to be printed."""
+    """Every line of a file as an expression."""
     data = sys.stdin.buffer.read() if str(file) == "-" else Path(str(file)).read_bytes()
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
     if not lines[-1]:
         lines.pop()
-    if not lines:
-        raise ValueError(f"{file}: expected an expression on each line, found an empty file")
     expressions: list[Expression] = []
     problems: list[str] = []
     for number, line in enumerate(lines, start=1):
@@ -191,11 +228,18 @@ def _read(domain: Algebra, file: Path | None) -> list[Expression]:
             expressions.append(parse(domain, line, first_line=number))
         except ExpressionError as error:
             problems.append(str(error))
+    _tell(file, problems, empty=not lines)
+    return expressions
+
+
+def _tell(file: Path | None, problems: list[str], *, empty: bool) -> None:
+    """One bad line is enough for nothing to be printed."""
+    if empty:
+        raise ValueError(f"{file}: expected an expression on each line, found an empty file")
     if problems:
         shown = "\n".join(problems[:SHOWN_PROBLEMS])
         more = len(problems) - SHOWN_PROBLEMS
         raise ValueError(f"{file}: {shown}" + (f"\nand {more} more bad lines" if more > 0 else ""))
-    return expressions
 
 
 @app.command()

@@ -11,9 +11,9 @@ could have there.
 import difflib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +26,14 @@ WINDOW = 72  # columns of a long line that an error shows around its place
 
 
 class ExpressionError(ValueError):
-    """Text that is not an expression: what was expected, what was found, and where."""
+    """Text that is not an expression: what was expected, what was found, and where.
 
-    def __init__(self, problem: str, text: str, offset: int, first_line: int = 1) -> None:
+    `byte` is the place in a stream of which `text` is only the part around it.
+    """
+
+    def __init__(
+        self, problem: str, text: str, offset: int, first_line: int = 1, byte: int | None = None
+    ) -> None:
         before = text[:offset]
         line_start = before.rfind("\n") + 1
         line_end = text.find("\n", offset)
@@ -37,7 +42,8 @@ class ExpressionError(ValueError):
         self.line = first_line + before.count("\n")
         self.column = offset - line_start + 1
         excerpt = _window(text[line_start : line_end if line_end >= 0 else None], self.column - 1)
-        super().__init__(f"line {self.line}, column {self.column}: {problem}\n{excerpt}")
+        place = f"line {self.line}, column {self.column}" if byte is None else f"byte {byte}"
+        super().__init__(f"{place}: {problem}\n{excerpt}")
 
 
 def _window(line: str, column: int) -> str:
@@ -141,7 +147,7 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
     `first_line` is the line number of the text in the file it came from.
     """
     if isinstance(text, bytes):
-        text = _decode(text, first_line)
+        text = decode(text, first_line)
     grammar = grammar_of(algebra)
     words = grammar.scanner.findall(text)
     lookup = algebra.token_ids
@@ -149,11 +155,16 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
     failure = grammar.first_error(ids)
     failure = grammar.first_mixed_brackets(words[: failure[0]] if failure else words) or failure
     if failure:
-        _fail(algebra, text, words, *failure, first_line)
+        place, problem = failure
+        matches = grammar.scanner.finditer(text)  # words carry no offsets, to be quick
+        match = next((match for i, match in enumerate(matches) if i == place), None)
+        found = describe(algebra, match[0] if match else None, empty=not words)
+        offset = match.start() if match else len(text.rstrip())
+        raise ExpressionError(problem.replace("{found}", found), text, offset, first_line)
     return Expression(algebra, np.array(ids, dtype=np.int16))
 
 
-def _decode(data: bytes, first_line: int) -> str:
+def decode(data: bytes, first_line: int = 1) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -163,23 +174,16 @@ def _decode(data: bytes, first_line: int) -> str:
         raise ExpressionError(problem, text, len(before), first_line) from None
 
 
-def _fail(
-    algebra: Algebra, text: str, words: list[str], place: int, problem: str, first_line: int
-) -> NoReturn:
-    """Turn the number of a token into a place in the text. Words carry no offsets, to be quick."""
-    if place < len(words):
-        matches = grammar_of(algebra).scanner.finditer(text)
-        offset = next(match for i, match in enumerate(matches) if i == place).start()
-        word = words[place]
-        found = f"found {_quote(word)}"
-        if word not in algebra.token_ids:
-            names = [symbol for symbol in algebra.token_ids if symbol.isalpha()]
-            close = difflib.get_close_matches(word.upper(), names, n=1)
-            found += ", which is no token" + (f"; did you mean {close[0]!r}?" if close else "")
-    else:
-        offset = len(text.rstrip())
-        found = "found the end of the text" if words else "found no text"
-    raise ExpressionError(problem.replace("{found}", found), text, offset, first_line)
+def describe(algebra: Algebra, word: str | None, *, empty: bool) -> str:
+    """What was found in a place: a word, or the end of a text, which may be empty."""
+    if word is None:
+        return "found no text" if empty else "found the end of the text"
+    if word in algebra.token_ids:
+        return f"found {_quote(word)}"
+    names = [symbol for symbol in algebra.token_ids if symbol.isalpha()]
+    close = difflib.get_close_matches(word.upper(), names, n=1)
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    return f"found {_quote(word)}, which is no token{hint}"
 
 
 def _quote(word: str) -> str:
@@ -252,16 +256,21 @@ class Grammar:
         operand = Span(None, 1, None) if infix and span.read == 0 and has_binary else None
         return operand, operators, False
 
-    def first_error(self, ids: list[int]) -> tuple[int, str] | None:
-        """Number of the first token that cannot stand where it does, and the problem with it."""
+    def first_error(
+        self, ids: list[int], state: int = TOP, enclosing: Sequence[int] = (), outside: int = 0
+    ) -> tuple[int, str] | None:
+        """Number of the first token that cannot stand where it does, and the problem with it.
+
+        To go on within a text: the state there, those of the spans around it (at least the last
+        `len(ids)`), and the number of spans around those.
+        """
         first_operator = self.algebra.first_operator
         after_operand, after_operator, complete = (
             self.after_operand,
             self.after_operator,
             self.complete,
         )
-        enclosing: list[int] = []
-        state, following = TOP, CLOSED
+        enclosing, following = list(enclosing), CLOSED
         for place, token in enumerate(ids):
             if token == OPEN:
                 following = START if after_operand[state] != CLOSED else CLOSED
@@ -279,7 +288,7 @@ class Grammar:
                 return place, self._problem(state, token)
             state = following
         if state != DONE:
-            unclosed = len(enclosing)
+            unclosed = outside + len(enclosing)
             parentheses = "parenthesis" if unclosed == 1 else "parentheses"
             note = f" ({unclosed} {parentheses} unclosed)" if unclosed else ""
             return len(ids), self._problem(state, None) + note

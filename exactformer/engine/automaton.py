@@ -1,0 +1,178 @@
+"""The local map of certified weights, read off by running them, as an automaton.
+
+What was read of an open span decides all that can follow: it is the state of the span. The grammar
+says which tokens may stand where; what a finished span is worth is what the model makes of it. A
+text is then worth one pass from left to right, with a stack of the states of the spans that are
+still open:
+
+    `(`    keep the state, and begin with START
+    `)`    take the span's value to the state kept last, as an operand
+    else   step on
+
+No value is read off the algebra's tables. The order of operands is forgotten only where the
+certificate proves that the weights ignore it.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from exactformer.certify import findings
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.syntax import CLOSED, DONE, EMPTY, Grammar, grammar_of
+from exactformer.domains.syntax import START as SPAN_START
+from exactformer.domains.syntax import TOP as GRAMMAR_TOP
+from exactformer.model.circuit import Weights, iterate, write_tokens
+from exactformer.model.encode import encode, read_values
+
+TOP = 0  # the state before any token; after a whole expression of value v, it is 1 + v
+REFUSED = -1  # no state, or no value: the token may not stand here
+
+MOST_SPANS = 4_000_000  # an operator with more operand tuples than this has no table
+SPANS_AT_ONCE = 1 << 15
+
+Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
+
+
+@dataclass(frozen=True)
+class SpanAutomaton:
+    """Transitions by state and token id, and the value of each state that may end a span."""
+
+    step: NDArray[np.int32]  # (states, tokens); REFUSED where the token may not stand
+    value: NDArray[np.int32]  # (states,): index of the value if `)` may follow, else REFUSED
+    grammar: NDArray[np.int32]  # (states,): the state of the grammar, to explain a refusal
+    n_values: int
+
+    @property
+    def start(self) -> int:
+        """The state after `(`."""
+        return 1 + self.n_values
+
+
+def read_off(algebra: Algebra, weights: Weights) -> SpanAutomaton:
+    """The automaton of weights that are proved exact; others are refused."""
+    found = findings(algebra, weights)
+    if not found.exact:
+        failed = [name for name, holds in found.conditions.items() if not holds]
+        raise ValueError(
+            f"the fast engine needs weights that are certified exact; not so here: "
+            f"{'; '.join(failed)}. `exactformer certify` tells more, and --engine model runs them"
+        )
+    return _Builder(algebra, weights).build()
+
+
+class _Builder:
+    """States are pairs of a grammar state and the operands read so far, merged where nothing that
+    follows can tell them apart.
+    """
+
+    def __init__(self, algebra: Algebra, weights: Weights) -> None:
+        self.algebra, self.weights = algebra, weights
+        self.grammar: Grammar = grammar_of(algebra)
+        self.steps: list[NDArray[np.int32]] = []
+        self.values: list[NDArray[np.int32]] = []
+        self.grammar_states: list[int] = []
+
+    def build(self) -> SpanAutomaton:
+        n_values = len(self.algebra.values)
+        first = 1 + n_values
+        states: dict[int, NDArray[np.int32]] = {}  # of each grammar state, by number of the key
+        # Later grammar states come after earlier ones, so that those a state leads to are known.
+        # START goes last: it has one state, which gets the number kept free for it.
+        self._append(first + 1, REFUSED, GRAMMAR_TOP)
+        for g in reversed(range(SPAN_START, len(self.grammar.spans))):
+            states[g] = self._merge(g, states)
+        step, value = np.concatenate(self.steps), np.concatenate(self.values)
+        grammar = np.array(self.grammar_states, dtype=np.int32)
+        grammar[1:first] = DONE
+        step[TOP, 2 : 2 + n_values] = 1 + np.arange(n_values)
+        last = len(step) - 1  # START, as it was merged last
+        step[first], value[first], grammar[first] = step[last], value[last], SPAN_START
+        assert (states[SPAN_START] == last).all()
+        return SpanAutomaton(step[:last], value[:last], grammar[:last], n_values)
+
+    def _append(self, count: int, value: int, grammar_state: int) -> None:
+        n_tokens = len(self.algebra.vocabulary)
+        self.steps.append(np.full((count, n_tokens), REFUSED, dtype=np.int32))
+        self.values.append(np.full(count, value, dtype=np.int32))
+        self.grammar_states += [grammar_state] * count
+
+    def _merge(self, g: int, states: dict[int, NDArray[np.int32]]) -> NDArray[np.int32]:
+        """Add the states of grammar state g; returns the state of each of its keys."""
+        span = self.grammar.spans[g]
+        assert span is not None
+        keys = self._keys(span.operator, span.read)
+        n_values, n_tokens = len(self.algebra.values), len(self.algebra.vocabulary)
+        rows = np.full((len(keys), n_tokens + 1), REFUSED, dtype=np.int32)  # the value comes last
+        following = self.grammar.after_operand[g]
+        if following != CLOSED:
+            for v in range(n_values):
+                more = np.concatenate([keys, np.full((len(keys), 1), v)], axis=1)
+                rows[:, 2 + v] = states[following][self._places(span.operator, more)]
+        for token, after in self.grammar.after_operator[g].items():
+            rows[:, token] = states[after][self._places(token, keys)]
+        if self.grammar.complete[g]:
+            assert span.operator is not None
+            rows[:, -1] = self._span_values(span.operator, keys)
+        rows, inverse = np.unique(rows, axis=0, return_inverse=True)
+        first = sum(map(len, self.values))
+        self.steps.append(rows[:, :-1].astype(np.int32))
+        self.values.append(rows[:, -1].astype(np.int32))
+        self.grammar_states += [g] * len(rows)
+        return (first + inverse.reshape(-1)).astype(np.int32)
+
+    def _operator(self, token: int | None) -> Operator | None:
+        return (
+            None if token is None else self.algebra.operators[token - self.algebra.first_operator]
+        )
+
+    def _keys(self, token: int | None, read: int) -> Keys:
+        """All operands that may have been read, ascending as numbers; one multiset is one key."""
+        operator = self._operator(token)
+        places = range(len(self.algebra.values))
+        ordered = operator is None or operator.ordered
+        choices = list(
+            product(places, repeat=read) if ordered else combinations_with_replacement(places, read)
+        )
+        return np.array(choices, dtype=np.int64).reshape(len(choices), read)
+
+    def _places(self, token: int | None, keys: Keys) -> NDArray[np.int64]:
+        """Where each key stands among all keys of its length."""
+        operator = self._operator(token)
+        if operator is not None and not operator.ordered:
+            keys = np.sort(keys, axis=1)
+        every = self._keys(token, keys.shape[1])
+        weights = len(self.algebra.values) ** np.arange(keys.shape[1])[::-1]
+        return np.searchsorted(every @ weights, keys @ weights)
+
+    @torch.no_grad()
+    def _span_values(self, operator: int, keys: Keys) -> NDArray[np.int32]:
+        """What the model makes of a span with these operands: one iteration of its one layer."""
+        ids = span_ids(self.algebra, operator, keys)
+        values: list[NDArray[np.int32]] = []
+        for part in torch.from_numpy(ids).split(SPANS_AT_ONCE):
+            X = encode(part.to(self.weights.G_PE.device), len(self.algebra.vocabulary))
+            inside = torch.ones_like(part, dtype=torch.bool).to(X.device)
+            step = iterate(write_tokens(X, self.weights), self.weights, inside)
+            left = read_values(step.X, self.weights, self.algebra)
+            values.append(left.cpu().numpy().astype(np.int32))
+        found = np.concatenate(values)
+        assert (found >= 0).all(), "certified weights leave a single value of every span"
+        return found
+
+
+def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
+    """The span of an operator on each row of operands, as the transformer reads it."""
+
+    def column(token: int) -> NDArray[np.int64]:
+        return np.full((len(keys), 1), token)
+
+    operands = keys + 2
+    if algebra.notation == "prefix":
+        parts = [column(OPEN), column(operator), operands, column(CLOSE), column(EMPTY)]
+    else:
+        parts = [column(OPEN), operands[:, :-1], column(operator), operands[:, -1:], column(CLOSE)]
+    return np.concatenate(parts, axis=1).astype(np.int16)

@@ -1,0 +1,133 @@
+"""Expressions from a file or a pipe, one a line, whatever their number and size.
+
+No more than a few buffers are held in memory, besides the spans that are open and the values. A
+line that does not fit into the buffer is read a piece at a time; errors in it are located by byte.
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+
+from exactformer.domains.syntax import ExpressionError
+from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
+from exactformer.engine.scan import END
+
+BUFFER = 1 << 26  # bytes
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Window:
+    """A part of a file: what has been read of it and not yet been used is bytes[begin:end]."""
+
+    def __init__(self, file: BinaryIO, size: int) -> None:
+        self.file = file
+        self.bytes = bytearray(size)
+        self.array: Bytes = np.frombuffer(self.bytes, dtype=np.uint8)
+        self.begin = self.end = 0
+        self.skipped = 0  # bytes of the file before the window
+        self.ended = False
+
+    def fill(self, keep: int = 0) -> None:
+        """Read on until the window is full or the file ends: a pipe gives little at a time. What
+        was used goes, but for the last `keep` bytes.
+        """
+        first = max(0, self.begin - keep)
+        self.array[: self.end - first] = self.array[first : self.end].copy()
+        self.skipped += first
+        self.begin, self.end = self.begin - first, self.end - first
+        view = memoryview(self.bytes)
+        while self.end < len(view) and not self.ended:
+            count = self.file.readinto(view[self.end :])  # pyright: ignore[reportAttributeAccessIssue]
+            self.ended = not count
+            self.end += count or 0
+
+
+def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError]:
+    """The value of each line of a file (`-` is standard input), with a bar where one looks on."""
+    console = Console(stderr=True)
+    columns = (
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        TimeElapsedColumn(),
+    )
+    with (
+        Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar,
+        nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
+    ):
+        regular = name != "-" and Path(name).is_file()
+        task = bar.add_task("", total=Path(name).stat().st_size if regular else None)
+        yield from line_values(engine, file, lambda done: bar.update(task, completed=done))
+
+
+def line_values(
+    engine: CpuEngine,
+    file: BinaryIO,
+    progress: Callable[[int], None] = lambda done: None,
+    size: int = BUFFER,
+) -> Iterator[str | ExpressionError]:
+    """The value of each line, or what is wrong with it, in order. `progress` is told the bytes
+    used so far.
+    """
+    window, number = Window(file, size), 1
+    window.fill()
+    if window.bytes.startswith(BYTE_ORDER_MARK):
+        window.begin = len(BYTE_ORDER_MARK)
+    while window.begin < window.end:
+        last = window.bytes.rfind(b"\n", window.begin, window.end)
+        if last < 0 and not window.ended and engine.reads_bytes:
+            yield _long_line(engine, window, progress)
+            number += 1
+        else:
+            last = window.end if last < 0 else last
+            results = engine.lines(window.array[window.begin : last], number)
+            yield from results
+            number += len(results)
+            window.begin = min(last + 1, window.end)
+        progress(window.skipped + window.begin)
+        window.fill()
+
+
+def _long_line(
+    engine: CpuEngine, window: Window, progress: Callable[[int], None]
+) -> str | ExpressionError:
+    """A line that begins in the window and does not end in it. Leaves the window after it."""
+    reader = engine.reader()
+    failure: ExpressionError | None = None
+    while True:
+        newline = window.bytes.find(b"\n", window.begin, window.end)
+        end = window.end if newline < 0 else newline
+        final = newline >= 0 or window.ended
+        stop = end if final else _last_boundary(window.bytes, window.begin, end)
+        if not failure:  # else the rest of the line is only passed over
+            engine.read(reader, window.array, window.begin, stop)
+            if reader.reason != END or (final and engine.result(reader) is None):
+                failure = engine.error(reader, window.array[:end], skipped=window.skipped)
+        window.begin = stop
+        progress(window.skipped + stop)
+        if final:
+            window.begin = min(stop + 1, window.end)
+            return failure or str(engine.result(reader))
+        window.fill(keep=min(CONTEXT, len(window.bytes) // 4))
+
+
+def _last_boundary(text: bytearray, begin: int, end: int) -> int:
+    """The last parenthesis or white space, over which no token goes on; the end if there is none,
+    for then no text is right that begins like this.
+    """
+    last = max(text.rfind(bytes([byte]), begin, end) for byte in b"()[] \t")
+    return last if last > begin else end

@@ -1,0 +1,196 @@
+"""The engine gives the model's values and the parser's errors, on everything."""
+
+import random
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exactformer.api import Model, construct, load
+from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw
+from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.engine import cpu
+from exactformer.engine.automaton import read_off
+from exactformer.engine.cpu import CpuEngine
+from tests.algebras import ALGEBRAS, TASKS
+from tests.cases import CASES
+from tests.fuzz import Fuzzer
+from tests.test_bad_input import BAD
+from tests.test_syntax import written
+
+ORDER_FREE = [algebra for algebra in ALGEBRAS if not algebra.ordered]
+
+
+@cache
+def engine_for(algebra: Algebra) -> CpuEngine:
+    return CpuEngine(read_off(algebra, construct(algebra).weights), algebra)
+
+
+@pytest.fixture(params=[False, True], ids=["one reader", "two readers"])
+def readers(request, monkeypatch):
+    """Everything is tried with one reader and with two, even short texts."""
+    if request.param:
+        monkeypatch.setattr(cpu, "WORTH_SHARING", 1)
+        monkeypatch.setattr(cpu, "PROBE", 1)
+        monkeypatch.setattr(cpu, "RESIDUE_ROOM", 4)
+
+
+def complaint(read, text) -> str | None:
+    try:
+        read(text)
+    except ExpressionError as error:
+        return f"{error.offset} {error}"
+    return None
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.domain} {case.text}"[:60])
+def test_cases(case, readers):
+    engine = engine_for(CATALOG[case.domain]())
+    assert engine.value(case.text) == case.value
+    assert engine.value(case.text.encode()) == case.value
+    assert engine.values([parse(engine.algebra, case.text)]) == [case.value]
+
+
+@given(written())
+def test_any_way_to_write_it_has_the_same_value(example):
+    algebra, _, text = example
+    if not algebra.ordered:
+        assert engine_for(algebra).value(text) == evaluate(parse(algebra, text))
+
+
+@pytest.mark.parametrize("domain", CATALOG)
+def test_bad_text_gets_the_parsers_error(domain, readers):
+    engine = engine_for(CATALOG[domain]())
+    for text, *_ in BAD[domain]:
+        expected = complaint(lambda t: parse(engine.algebra, t), text)
+        assert expected is not None
+        assert complaint(engine.value, text) == expected
+
+
+@pytest.mark.parametrize("algebra", ORDER_FREE, ids=lambda algebra: algebra.name)
+def test_random_and_damaged_texts(algebra, readers):
+    engine, fuzzer = engine_for(algebra), Fuzzer(algebra, seed=6)
+    right = 0
+    for _ in range(5_000):
+        text = fuzzer.text()
+        wrong = complaint(lambda t: parse(algebra, t), text)
+        assert complaint(engine.value, text) == wrong
+        if wrong is None:
+            right += 1
+            assert engine.value(text) == evaluate(parse(algebra, text))
+    assert 500 < right < 4_500
+
+
+@pytest.mark.parametrize("algebra", TASKS, ids=lambda algebra: algebra.name)
+def test_ten_thousand_expressions_through_engine_model_and_oracle(algebra):
+    model, rng = construct(algebra), np.random.default_rng(10)
+    expressions = [e for depth in range(1, 6) for e in draw(algebra, depth, 2_000, rng)]
+    values = [evaluate(e) for e in expressions]
+    text = "\n".join(map(str, expressions)).encode()
+    engine = engine_for(algebra)
+    assert engine.lines(np.frombuffer(text, dtype=np.uint8)) == values
+    assert engine.values(expressions) == values
+    assert model.predict(expressions) == values
+
+
+def test_learned_weights_give_the_same_automaton_as_constructed_ones():
+    """Both are exact, so what is read off them is the same."""
+    for name in ("boolean/7520", "arithmetic/7520", "listops/7520"):
+        model = load(name)
+        learned = read_off(model.algebra, model.weights)
+        assert (learned.step == engine_for(model.algebra).automaton.step).all()
+        assert (learned.value == engine_for(model.algebra).automaton.value).all()
+
+
+def test_the_values_are_the_models_and_not_the_algebras():
+    """Weights for other tables, under the grammar of this algebra, give those other values."""
+    values = ("1", "0")
+    swapped = Algebra(
+        "boolean",
+        values,
+        (
+            Operator.from_rule("&", [2], max, values),
+            Operator.from_rule("|", [2], min, values),
+            Operator.from_rule("~", [1], lambda a: a, values),
+        ),
+        "infix",
+    )
+    weights = construct(swapped).weights
+    with pytest.raises(ValueError, match="certified exact"):
+        read_off(boolean(), weights)
+    engine = CpuEngine(read_off(swapped, weights), swapped)
+    assert engine.value("((1|0)&(~0))") == "0"
+
+
+def test_weights_that_are_not_certified_are_refused_with_advice():
+    model = construct(boolean())
+    gate = model.weights.G_PE.clone()
+    gate[0] = 0
+    weights = type(model.weights)(gate, model.weights.W_Q, model.weights.W_K, model.weights.f)
+    with pytest.raises(ValueError, match="exactformer certify") as raised:
+        read_off(boolean(), weights)
+    assert "the gate is +1" in str(raised.value)
+
+
+COMBS = {
+    "left": lambda n: "(" * n + "7" + "+1)" * n,
+    "right": lambda n: "(3*" * n + "7" + ")" * n,
+    "zigzag": lambda n: "((2+" * (n // 2) + "1" + ")*3)" * (n // 2),
+}
+
+
+@pytest.mark.parametrize("name", COMBS)
+@pytest.mark.parametrize("levels", [10, 1_000, 300_000])
+def test_combs(name, levels, readers):
+    text = COMBS[name](levels)
+    assert engine_for(arithmetic()).value(text) == evaluate(parse(arithmetic(), text))
+
+
+@given(st.integers(0, 2**32), st.sampled_from([1, 40, 400]))
+def test_an_error_anywhere_in_a_long_text(seed, levels):
+    """With two readers, so that the error may be in either part or in what joins them."""
+    rng = random.Random(seed)
+    text = COMBS[rng.choice(list(COMBS))](levels)
+    place = rng.randrange(len(text))
+    text = text[:place] + rng.choice(["", "(", ")", "+", "3", "x", " "]) + text[place + 1 :]
+    saved = cpu.WORTH_SHARING, cpu.PROBE, cpu.RESIDUE_ROOM
+    cpu.WORTH_SHARING, cpu.PROBE, cpu.RESIDUE_ROOM = 1, 1, 8
+    try:
+        found = complaint(engine_for(arithmetic()).value, text)
+    finally:
+        cpu.WORTH_SHARING, cpu.PROBE, cpu.RESIDUE_ROOM = saved
+    assert found == complaint(lambda t: parse(arithmetic(), t), text)
+
+
+def test_symbols_that_bytes_do_not_tell_apart_go_through_the_parser():
+    values = ("été", "hiver")
+    algebra = Algebra(
+        "saisons", values, (Operator.from_rule("a+", [2], min, values),), notation="infix"
+    )
+    engine = engine_for(algebra)
+    assert not engine.reads_bytes
+    assert engine.value("(hiver a+ été)") == "hiver" if min(values) == "hiver" else "été"
+    assert complaint(engine.value, "(hiver a+") == complaint(
+        lambda t: parse(algebra, t), "(hiver a+"
+    )
+
+
+def test_a_large_vocabulary():
+    values = tuple(f"v{i}" for i in range(300))
+    rule = {value: values[(i + 1) % 300] for i, value in enumerate(values)}
+    algebra = Algebra(
+        "clock", values, (Operator.from_rule("next", [1], rule.__getitem__, values),), "prefix"
+    )
+    engine = CpuEngine(read_off(algebra, construct(algebra, "table").weights), algebra)
+    assert engine.value("( next ( next v298 ) )") == "v0"
+
+
+def test_the_model_runs_on_the_engine():
+    model = construct(listops())
+    assert isinstance(model, Model)
+    assert model("( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )") == "7"

@@ -1,0 +1,111 @@
+"""Expressions from files and pipes: any number, any size, a buffer at a time."""
+
+import io
+import subprocess
+import sys
+import textwrap
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.reference import evaluate
+from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.engine.stream import line_values
+from tests.fuzz import Fuzzer
+from tests.test_engine import COMBS, engine_for
+
+TASKS = [boolean(), arithmetic(), listops()]
+
+
+class Trickle(io.BytesIO):
+    """Gives a few bytes at a time, as a pipe may."""
+
+    def readinto(self, buffer) -> int:
+        return super().readinto(memoryview(buffer)[:7])
+
+
+def expected(algebra, line: str) -> str:
+    try:
+        return evaluate(parse(algebra, line))
+    except ExpressionError as error:
+        return error.problem
+
+
+@given(st.sampled_from(TASKS), st.integers(0, 2**32), st.integers(16, 200))
+def test_lines_through_a_small_window(algebra, seed, size):
+    """Some lines fit, others are read in pieces; right and damaged ones are told apart."""
+    fuzzer = Fuzzer(algebra, seed)
+    lines = [fuzzer.text().replace("\n", " ").replace("\r", " ") for _ in range(8)]
+    data = "\n".join(lines).encode()
+    found = [
+        result if isinstance(result, str) else result.problem
+        for result in line_values(engine_for(algebra), Trickle(data), size=size)
+    ]
+    if not lines[-1]:
+        lines.pop()
+    assert found == [expected(algebra, line) for line in lines]
+
+
+@pytest.mark.parametrize("name", COMBS)
+def test_a_line_far_longer_than_the_window(name):
+    text = COMBS[name](100_000)
+    value = evaluate(parse(arithmetic(), text))
+    data = f"(1+1)\n{text}\n{text}\n7".encode()
+    results = list(line_values(engine_for(arithmetic()), io.BytesIO(data), size=10_000))
+    assert results == ["2", value, value, "7"]
+
+
+def test_an_error_in_a_long_line_is_located_by_its_byte():
+    good = COMBS["left"](10_000)
+    place = 30_001
+    data = f"5\n{good[:place]}#{good[place:]}\n6".encode()
+    results = list(line_values(engine_for(arithmetic()), io.BytesIO(data), size=5_000))
+    assert results[::2] == ["5", "6"]
+    error = results[1]
+    assert isinstance(error, ExpressionError)
+    assert str(error).startswith(f"byte {len('5' + chr(10)) + place}: expected")
+    excerpt, caret = str(error).splitlines()[1:]
+    assert excerpt[caret.index("^")] == "#"
+
+
+def test_a_long_line_that_ends_too_early():
+    results = list(line_values(engine_for(arithmetic()), io.BytesIO(b"(" * 1_000), size=100))
+    assert "1000 parentheses unclosed" in str(results[0])
+
+
+def test_progress_is_told_in_bytes():
+    data, told = b"(1+2)\n" * 100, []
+    list(line_values(engine_for(arithmetic()), io.BytesIO(data), told.append, size=64))
+    assert told == sorted(told)
+    assert told[-1] == len(data)
+
+
+def test_a_pipe_larger_than_the_memory_that_is_used():
+    """The command, reading 300 million bytes; its peak memory is far less than their number."""
+    maker = textwrap.dedent("""
+        import sys
+        row = "(((1+2)*(3+4))+" * 20_000
+        for _ in range(600):
+            sys.stdout.write(row)
+        sys.stdout.write("7")
+        for _ in range(600):
+            sys.stdout.write(")" * 20_000)
+    """)
+    script = textwrap.dedent("""
+        import resource, sys
+        from exactformer.cli import app
+        try:
+            app(["eval", "arithmetic", "--file", "-"])
+        finally:
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            print(peak, file=sys.stderr)
+    """)
+    with subprocess.Popen([sys.executable, "-c", maker], stdout=subprocess.PIPE) as source:
+        result = subprocess.run(
+            [sys.executable, "-c", script], stdin=source.stdout, capture_output=True, text=True
+        )
+    # Each of the 12 million levels adds (1+2)*(3+4) = 1 to the 7 inside.
+    assert result.stdout.split() == [str((7 + 12_000_000) % 10)]
+    assert int(result.stderr.split()[-1]) < 1_000_000, "kilobytes"
