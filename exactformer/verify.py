@@ -72,7 +72,7 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
         "no operator depends on the order of its operands": not algebra.ordered,
         "the gate is +1 on '(', -1 on ')', 0 elsewhere": bool((gate == right_gate).all()),
         "routed sums are whole numbers that every format holds": binary
-        and max(int(H.max()), algebra.max_fan_in) <= EXACT_NARROW,
+        and max(int(H.max()), algebra.require_fan_in()) <= EXACT_NARROW,
         "every span becomes its value at the operator and zero elsewhere": bool(right.all()),
         "every output is farther from the threshold than rounding can move it": smallest > error,
     }

@@ -4,7 +4,8 @@ An `Expression` is a flat array of token ids, so a nesting a million deep is an 
 Only `parse` and the samplers make one; holding one means that the text was well formed.
 
 The grammar is a small automaton with one state for each open span: how many operands were read,
-and which operator. An error is therefore found at the first token that no well-formed expression
+and which operator. (An operator that takes any number of operands is counted up to its fewest.)
+An error is therefore found at the first token that no well-formed expression
 could have there.
 """
 
@@ -236,10 +237,12 @@ class Grammar:
         """The span after one more operand, after each operator, and whether `)` may follow."""
         first = self.algebra.first_operator
         if span.operator is not None:
-            arities = self.algebra.operators[span.operator - first].arities
-            limit = span.wanted or arities[-1]
+            operator = self.algebra.operators[span.operator - first]
+            limit = span.wanted or operator.arities[-1]
             operand = Span(span.operator, span.read + 1, span.wanted) if span.read < limit else None
-            complete = span.read == span.wanted if span.wanted else span.read in arities
+            if operator.unbounded and span.read == limit:
+                operand = span  # from here on it takes any number: no need to count further
+            complete = span.read == span.wanted if span.wanted else span.read in operator.arities
             return operand, {}, complete
         infix = self.algebra.notation == "infix"
         wanted = span.read + 1 if infix else None
@@ -332,8 +335,8 @@ class Grammar:
         operator = self.algebra.operators[span.operator - self.algebra.first_operator]
         if token is not None and token >= self.algebra.first_operator:
             return "a second operator in the same parentheses"
-        counts = [span.wanted] if span.wanted else operator.arities
-        takes = " or ".join(map(str, counts)) + (" operand" if counts[-1] == 1 else " operands")
+        counts = str(span.wanted) if span.wanted else operator.counts
+        takes = counts + (" operand" if counts == "1" else " operands")
         if token == CLOSE:
             return f"{operator.symbol} takes {takes}, not {span.read}"
         return None if token is None else f"{operator.symbol} takes {takes} here, not more"

@@ -31,7 +31,7 @@ def paper_architecture(algebra: Algebra) -> Architecture:
     2D squared units for operators on at most two operands, 8D rectified ones for wider ones.
     """
     D = len(algebra.vocabulary)
-    wide = algebra.max_fan_in > 2
+    wide = algebra.max_fan_in is None or algebra.max_fan_in > 2
     return Architecture(
         D=D,
         d_h=1 + len(algebra.operators),

@@ -95,7 +95,7 @@ def closed_form(algebra: Algebra) -> MLP:
                 f"operator {operator.symbol!r} of {algebra.name!r} has too many bags for a closed "
                 f"form within the precision of float32: use the table instead"
             )
-        reach = algebra.max_fan_in * max(codes) + 1
+        reach = algebra.require_fan_in() * max(codes) + 1
         weights_in = torch.zeros(D)
         weights_in[2 : algebra.first_operator] = torch.tensor(codes, dtype=torch.float32)
         weights_in[algebra.first_operator + o] = reach
@@ -126,7 +126,7 @@ def _changes(operator: Operator, codes: Codes) -> list[tuple[int, int | None, in
 
 def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
     """A bound on the absolute values that add up to one output, over all bags."""
-    largest = algebra.max_fan_in * max(codes)
+    largest = algebra.require_fan_in() * max(codes)
     into = [0] * len(algebra.values)  # from the units of the changes that concern each value
     for c, before, after in _changes(operator, codes):
         units = 2 * max(0, largest - c) + 1

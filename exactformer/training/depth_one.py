@@ -42,7 +42,7 @@ class Rows:
 
 def depth_one_rows(algebra: Algebra) -> Rows:
     vocabulary = len(algebra.vocabulary)
-    D, width = padded(vocabulary), 2 * ((3 + algebra.max_fan_in + 1) // 2)
+    D, width = padded(vocabulary), 2 * ((3 + algebra.require_fan_in() + 1) // 2)
     n_bags = sum(len(op.table) for op in algebra.operators)
     token, bag, target, weight = (torch.zeros(n_bags + 1, width, D) for _ in range(4))
     at, expressions = 0, 0
