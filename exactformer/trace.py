@@ -1,6 +1,7 @@
 """Every intermediate of every iteration, as text for people and as plain data for programs."""
 
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -34,7 +35,8 @@ class Trace:
     value: str | None  # None where the model ends with anything but a single value
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """Plain data. Lists are shared with the trace: a long one has millions of entries."""
+        return vars(self) | {"steps": [vars(step) for step in self.steps]}
 
     def __str__(self) -> str:
         parts = [f"{self.expression}"]
@@ -69,14 +71,26 @@ class Trace:
         return "\n".join(parts)
 
 
+def _ignore(step: TraceStep) -> None:
+    pass
+
+
 @torch.no_grad()
-def trace(algebra: Algebra, weights: Weights, expression: Expression) -> Trace:
-    """Run one expression, keeping what `iterate` returns."""
+def trace(
+    algebra: Algebra,
+    weights: Weights,
+    expression: Expression,
+    observe: Callable[[TraceStep], None] = _ignore,
+) -> Trace:
+    """Run one expression, keeping what `iterate` returns.
+
+    `observe` sees each iteration as soon as it is there; it may raise to put an end to a long run.
+    """
     X, inside = initial_state([expression], weights)
     traced: list[TraceStep] = []
     for step in steps(X, weights, inside):
-        masked = step.P[0].nonzero().squeeze(-1).tolist()
-        busy = [i for i in masked if step.H[0, i].any() or step.Y[0, i].any()]
+        acts = step.P[0] & (step.H[0].any(-1) | step.Y[0].any(-1))
+        busy = acts.nonzero().squeeze(-1).tolist()
         outputs = {i: step.Z[0, i].tolist() for i in busy}
         traced.append(
             TraceStep(
@@ -90,6 +104,7 @@ def trace(algebra: Algebra, weights: Weights, expression: Expression) -> Trace:
                 state=_symbols(algebra, read_tokens(step.X, weights)[0]),
             )
         )
+        observe(traced[-1])
         X = step.X
     value = int(read_values(X, weights, algebra)[0])
     return Trace(str(expression), traced, None if value == NO_VALUE else algebra.values[value])
@@ -97,10 +112,10 @@ def trace(algebra: Algebra, weights: Weights, expression: Expression) -> Trace:
 
 def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:
     """The token of each row; several, joined, where uncertified weights leave more than one."""
-    return [
-        "+".join(algebra.vocabulary[i] for i in row.nonzero().flatten().tolist()) or EMPTY_POSITION
-        for row in rows
-    ]
+    held: list[list[str]] = [[] for _ in range(len(rows))]
+    for position, token in rows.nonzero().tolist():
+        held[position].append(algebra.vocabulary[token])
+    return ["+".join(tokens) or EMPTY_POSITION for tokens in held]
 
 
 def _counts(algebra: Algebra, row: torch.Tensor) -> dict[str, int]:
