@@ -1,7 +1,7 @@
 """Every intermediate of every iteration, as text for people and as plain data for programs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -16,7 +16,11 @@ EMPTY_POSITION = "·"
 
 @dataclass(frozen=True)
 class TraceStep:
-    """One iteration, position by position. `routed` and `outputs` are by position in the mask."""
+    """One iteration, position by position. `routed` and `outputs` are by position in the mask.
+
+    Where the order of operands matters, `ranks` has the rank of each position in its cluster, and
+    `slots` what each position received in each slot; `routed` then is the sum over the slots.
+    """
 
     tokens: list[str]
     forward: list[int]  # A_1
@@ -26,6 +30,15 @@ class TraceStep:
     routed: dict[int, dict[str, int]]  # H: how much of each token a position received
     outputs: dict[int, dict[str, float]]  # Z, before the threshold, by token
     state: list[str]  # X afterwards
+    ranks: list[int] | None = None  # R; 0 outside the mask
+    slots: dict[int, list[dict[str, int]]] = field(default_factory=dict)
+
+    def received(self, position: int) -> str:
+        """What a position received, in words."""
+        if not self.slots:
+            return _sum(self.routed[position]) or "nothing"
+        filled = [(slot, bag) for slot, bag in enumerate(self.slots[position], start=1) if bag]
+        return ", ".join(f"{_sum(bag)} in slot {slot}" for slot, bag in filled) or "nothing"
 
 
 @dataclass(frozen=True)
@@ -47,8 +60,11 @@ class Trace:
                 "backward": step.backward,
                 "mask": step.mask,
                 "cluster": [c or EMPTY_POSITION for c in step.clusters],
-                "after": step.state,
             }
+            if step.ranks is not None:
+                pairs = zip(step.ranks, step.clusters, strict=True)
+                rows["rank"] = [rank if cluster else EMPTY_POSITION for rank, cluster in pairs]
+            rows["after"] = step.state
             columns = zip(*rows.values(), strict=True)
             widths = [max(len(str(cell)) for cell in column) for column in columns]
             parts.append(f"\niteration {number}")
@@ -57,18 +73,19 @@ class Trace:
                     f"{cell!s:>{width}}" for cell, width in zip(cells, widths, strict=True)
                 )
                 parts.append(f"  {name:<9} {line}".rstrip())
-            for position, bag in step.routed.items():
-                received = " + ".join(
-                    token if count == 1 else f"{count}×{token}" for token, count in bag.items()
-                )
+            for position in step.routed:
                 became = step.state[position]
                 parts.append(
                     f"  cluster {step.clusters[position]}: {step.tokens[position]} at "
-                    f"{position} receives {received or 'nothing'} and becomes {became}"
+                    f"{position} receives {step.received(position)} and becomes {became}"
                 )
         value = "no single value is left" if self.value is None else f"value {self.value}"
         parts.append(f"\n{value} after {len(self.steps)} iteration{'s'[: len(self.steps) != 1]}")
         return "\n".join(parts)
+
+
+def _sum(bag: dict[str, int]) -> str:
+    return " + ".join(token if count == 1 else f"{count}×{token}" for token, count in bag.items())
 
 
 def _ignore(step: TraceStep) -> None:
@@ -92,6 +109,7 @@ def trace(
         acts = step.P[0] & (step.H[0].any(-1) | step.Y[0].any(-1))
         busy = acts.nonzero().squeeze(-1).tolist()
         outputs = {i: step.Z[0, i].tolist() for i in busy}
+        bags = {i: step.H[0, i].view(-1, len(algebra.vocabulary)) for i in busy}  # slot by slot
         traced.append(
             TraceStep(
                 tokens=_symbols(algebra, read_tokens(X, weights)[0]),
@@ -99,9 +117,13 @@ def trace(
                 backward=step.A[0, :, 1].tolist(),
                 mask=step.P[0].int().tolist(),
                 clusters=step.ids[0].tolist(),
-                routed={i: _counts(algebra, step.H[0, i]) for i in busy},
+                routed={i: _counts(algebra, bag.sum(0)) for i, bag in bags.items()},
                 outputs={i: dict(zip(algebra.vocabulary, outputs[i], strict=True)) for i in busy},
                 state=_symbols(algebra, read_tokens(step.X, weights)[0]),
+                ranks=None if step.R is None else (step.R[0] * step.P[0]).tolist(),
+                slots={}
+                if step.R is None
+                else {i: [_counts(algebra, slot) for slot in bag] for i, bag in bags.items()},
             )
         )
         observe(traced[-1])
