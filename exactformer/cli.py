@@ -61,6 +61,7 @@ def info(domain: Domain, as_json: Json = False) -> None:
         "vocabulary": list(domain.vocabulary),
         "operators": [
             {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
+            | ({"rule": op.rule, "unbounded": op.unbounded} if op.rule else {})
             for op in domain.operators
         ],
         "spellings": dict(domain.spellings),
@@ -74,9 +75,7 @@ def info(domain: Domain, as_json: Json = False) -> None:
         print(json.dumps(facts, ensure_ascii=False))
         return
     facts["vocabulary"] = " ".join(domain.vocabulary)
-    facts["operators"] = ", ".join(
-        f"{op.symbol} of {' or '.join(map(str, op.arities))}" for op in domain.operators
-    )
+    facts["operators"] = ", ".join(f"{op.symbol} of {op.counts}" for op in domain.operators)
     facts["spellings"] = (
         " ".join(f"{other}={own}" for other, own in domain.spellings.items()) or "none"
     )

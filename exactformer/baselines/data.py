@@ -103,7 +103,7 @@ def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Pr
 
 
 def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
-    m = algebra.max_fan_in
+    m = algebra.require_fan_in()
     tables = _tables(algebra)
     operator, arity = _draw_operators(algebra, count, rng)
     inner = rng.random((count, m)) < (1 - default_leaf(algebra)) / 2  # depth 1, not 0
@@ -152,7 +152,7 @@ def _draw_operators(
 @lru_cache(maxsize=8)
 def _tables(algebra: Algebra) -> NDArray[np.int64]:
     """The value for every operator, arity and operands; those past the arity are written as 0."""
-    m, values = algebra.max_fan_in, len(algebra.values)
+    m, values = algebra.require_fan_in(), len(algebra.values)
     tables = np.zeros((len(algebra.operators), m + 1, *[values] * m), dtype=np.int64)
     for o, operator in enumerate(algebra.operators):
         for arity in operator.arities:

@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import combinations_with_replacement, product
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal
+
+from exactformer.domains.rules import RuleTable, count_keys, find_rule, operand_keys
 
 OPEN, CLOSE = 0, 1  # token ids of `(` and `)` in every vocabulary, as in the paper's Sigma
 BRACKETS = ("(", ")", "[", "]")
@@ -25,7 +27,8 @@ class Operator:
 
     `table` maps operands, as indices into the algebra's values, to the index of the result.
     Operators that ignore the order of their operands have one entry for each multiset, keyed by
-    the ascending tuple; ordered ones have one for each tuple.
+    the ascending tuple; ordered ones have one for each tuple. Operators made by `named` follow a
+    rule, and their table computes its entries when they are read.
     """
 
     symbol: str
@@ -35,7 +38,8 @@ class Operator:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "arities", tuple(sorted(set(self.arities))))
-        object.__setattr__(self, "table", MappingProxyType(dict(self.table)))
+        if not isinstance(self.table, RuleTable):
+            object.__setattr__(self, "table", MappingProxyType(dict(self.table)))
         if not self.arities or self.arities[0] < 1:
             raise ValueError(
                 f"operator {self.symbol!r}: expected arities of 1 or more, found {self.arities}"
@@ -76,20 +80,61 @@ class Operator:
                         )
         return cls(symbol, arities, table, ordered)
 
+    @classmethod
+    def named(
+        cls,
+        symbol: str,
+        rule: str,
+        arities: Iterable[int],
+        n_values: int,
+        *,
+        unbounded: bool = False,
+    ) -> "Operator":
+        """An operator that follows one of `rules.RULES` on `n_values` values.
+
+        With `unbounded` it also takes every number of operands above the largest of `arities`.
+        """
+        arities = tuple(sorted(set(arities)))
+        try:
+            table = RuleTable(rule, n_values, arities, unbounded)
+        except ValueError as error:
+            raise ValueError(f"operator {symbol!r}: {error}") from None
+        return cls(symbol, arities, table, find_rule(rule).ordered)
+
+    @property
+    def rule(self) -> str | None:
+        """The name of the rule it follows; None where its table is written out."""
+        return self.table.rule if isinstance(self.table, RuleTable) else None
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether it takes every number of operands from the largest of its arities on."""
+        return isinstance(self.table, RuleTable) and self.table.unbounded
+
+    @property
+    def counts(self) -> str:
+        """The numbers of operands it takes, in words: `2 or 3`, `2 to 10`, `2 or more`."""
+        first, last = self.arities[0], self.arities[-1]
+        whole = self.arities == tuple(range(first, last + 1))
+        if self.unbounded and whole:
+            return f"{first} or more"
+        if whole and last > first + 1:
+            return f"{first} to {last}"
+        return " or ".join(map(str, self.arities)) + (" or more" if self.unbounded else "")
+
     def key(self, operands: Iterable[int]) -> tuple[int, ...]:
         return tuple(operands) if self.ordered else tuple(sorted(operands))
 
     def __call__(self, operands: Iterable[int]) -> int:
         return self.table[self.key(operands)]
 
-
-def operand_keys(n_values: int, arities: Iterable[int], ordered: bool) -> Iterator[tuple[int, ...]]:
-    """Every key that a total table of these arities has, in a fixed order."""
-    for arity in arities:
-        if ordered:
-            yield from product(range(n_values), repeat=arity)
-        else:
-            yield from combinations_with_replacement(range(n_values), arity)
+    def cases(self, n_values: int, *, every_order: bool) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Every choice of operands with its result: in each order, or once for each multiset."""
+        if every_order == self.ordered:
+            yield from self.table.items()
+            return
+        for operands in operand_keys(n_values, self.arities, every_order):
+            yield operands, self(operands)
 
 
 @dataclass(frozen=True)
@@ -155,6 +200,18 @@ class Algebra:
                 f"{where}: infix notation takes 1 or 2 operands, found {operator.arities[-1]}; "
                 f"use prefix notation"
             )
+        if self.notation == "infix" and operator.unbounded:
+            raise ValueError(
+                f"{where}: infix notation takes 1 or 2 operands, found {operator.counts}; "
+                f"use prefix notation"
+            )
+        if isinstance(operator.table, RuleTable):
+            if operator.table.n_values != len(self.values):
+                raise ValueError(
+                    f"{where}: its rule is for {operator.table.n_values} values, "
+                    f"found {len(self.values)}"
+                )
+            return
         expected = set(operand_keys(len(self.values), operator.arities, operator.ordered))
         for key in sorted(expected ^ operator.table.keys()):
             operands = " ".join(self.values[i] if i < len(self.values) else f"#{i}" for i in key)
@@ -170,15 +227,19 @@ class Algebra:
     def to_dict(self) -> dict[str, Any]:
         """Everything that defines the algebra, in plain data; tables in symbols, result last."""
 
-        def rows(op: Operator) -> list[list[str]]:
-            return [[self.values[i] for i in (*key, value)] for key, value in op.table.items()]
+        def definition(op: Operator) -> dict[str, Any]:
+            if op.rule is not None:
+                unbounded = {"unbounded": True} if op.unbounded else {}
+                return {"rule": op.rule, "arities": list(op.arities), **unbounded}
+            rows = ((*key, value) for key, value in op.table.items())
+            return {"table": [[self.values[i] for i in row] for row in rows]}
 
         return {
             "name": self.name,
             "notation": self.notation,
             "values": list(self.values),
             "operators": [
-                {"symbol": op.symbol, "ordered": op.ordered, "table": rows(op)}
+                {"symbol": op.symbol, "ordered": op.ordered, **definition(op)}
                 for op in self.operators
             ],
             "spellings": dict(self.spellings),
@@ -190,6 +251,21 @@ class Algebra:
         index = {value: i for i, value in enumerate(values)}
         operators = []
         for op in data["operators"]:
+            if "rule" in op:
+                operator = Operator.named(
+                    op["symbol"],
+                    op["rule"],
+                    op["arities"],
+                    len(values),
+                    unbounded=op.get("unbounded", False),
+                )
+                if operator.ordered != op["ordered"]:
+                    raise ValueError(
+                        f"operator {op['symbol']!r}: the rule {op['rule']!r} is "
+                        f"{'ordered' if operator.ordered else 'free of order'}"
+                    )
+                operators.append(operator)
+                continue
             rows = [tuple(index[symbol] for symbol in row) for row in op["table"]]
             table = {row[:-1]: row[-1] for row in rows}
             arities = tuple(len(key) for key in table)
@@ -212,9 +288,39 @@ class Algebra:
         """Token id of the first operator; values have the ids from 2 up to it."""
         return 2 + len(self.values)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copied and sent between processes as plain data."""
+        return Algebra.from_dict, (self.to_dict(),)
+
     @property
-    def max_fan_in(self) -> int:
+    def max_fan_in(self) -> int | None:
+        """The largest number of operands; None where some operator takes any number."""
+        if any(op.unbounded for op in self.operators):
+            return None
         return max(op.arities[-1] for op in self.operators)
+
+    def require_fan_in(self) -> int:
+        """The largest number of operands, for what has to list every case."""
+        for op in self.operators:
+            if op.unbounded:
+                raise ValueError(
+                    f"operator {op.symbol!r} of {self.name!r} takes {op.counts} operands: "
+                    f"its cases cannot be listed without a bound"
+                )
+        return max(op.arities[-1] for op in self.operators)
+
+    def cases(self, *, every_order: bool) -> Iterator[tuple[int, tuple[int, ...], int]]:
+        """Every span of depth 1: the number of its operator, its operands, its result."""
+        self.require_fan_in()
+        for o, operator in enumerate(self.operators):
+            for operands, value in operator.cases(len(self.values), every_order=every_order):
+                yield o, operands, value
+
+    def count_cases(self, *, every_order: bool) -> int:
+        """How many `cases` there are, without listing them."""
+        self.require_fan_in()
+        n = len(self.values)
+        return sum(count_keys(n, op.arities, every_order) for op in self.operators)
 
     @property
     def ordered(self) -> bool:

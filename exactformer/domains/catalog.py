@@ -44,36 +44,54 @@ def arithmetic(modulus: int = 10) -> Algebra:
     )
 
 
+LISTOPS_RULES = {
+    "MAX": "max",
+    "MIN": "min",
+    "MED": "median",
+    "SM": "sum",
+    "PM": "product",
+    "FIRST": "first",
+    "LAST": "last",
+}
+WRITTEN_OUT = 3  # operands up to which ListOps has its tables written out, as the paper's
+
+
 @cache
-def listops(max_fan_in: int = 3, median: Literal["lower", "mean"] = "lower") -> Algebra:
-    """Nangia and Bowman's ListOps on 2 to `max_fan_in` digits.
+def listops(
+    max_fan_in: int | None = 3,
+    median: Literal["lower", "mean"] = "lower",
+    operators: tuple[str, ...] = ("MAX", "MIN", "MED", "SM"),
+) -> Algebra:
+    """Nangia and Bowman's ListOps on 2 to `max_fan_in` digits, or on 2 or more where that is None.
 
     `median` is what MED gives for an even number of operands: the "lower" of the two middle ones,
     as in the paper, or the floor of their "mean", as in the published data sets.
+    `operators` are some of MAX, MIN, MED, SM (the sum modulo 10), PM (the product), FIRST and LAST.
     """
-    if max_fan_in < 2:
+    if max_fan_in is not None and max_fan_in < 2:
         raise ValueError(f"expected a fan-in bound of 2 or more, found {max_fan_in}")
     if median not in ("lower", "mean"):
         raise ValueError(f"expected median 'lower' or 'mean', found {median!r}")
-
-    def middle(*digits: str) -> str:
-        ordered = sorted(map(int, digits))
-        low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
-        return str(low if median == "lower" else (low + high) // 2)
-
-    rules: dict[str, Callable[..., str]] = {
-        "MAX": max,
-        "MIN": min,
-        "MED": middle,
-        "SM": lambda *digits: str(sum(map(int, digits)) % 10),
-    }
+    for name in operators:
+        if name not in LISTOPS_RULES:
+            raise ValueError(f"expected operators among {', '.join(LISTOPS_RULES)}, found {name!r}")
+    rules = LISTOPS_RULES | ({"MED": "median-mean"} if median == "mean" else {})
     values = tuple("0123456789")
-    arities = range(2, max_fan_in + 1)
-    variant = ("" if max_fan_in == 3 else f"-{max_fan_in}") + ("" if median == "lower" else "-mean")
+
+    def operator(name: str) -> Operator:
+        arities = range(2, (max_fan_in or 2) + 1)
+        made = Operator.named(name, rules[name], arities, 10, unbounded=max_fan_in is None)
+        if max_fan_in is None or max_fan_in > WRITTEN_OUT:
+            return made
+        return Operator(name, made.arities, dict(made.table), made.ordered)
+
+    variant = [] if max_fan_in == 3 else ["any" if max_fan_in is None else str(max_fan_in)]
+    variant += ["mean"] if median == "mean" else []
+    variant += [] if operators == ("MAX", "MIN", "MED", "SM") else [op.lower() for op in operators]
     return Algebra(
-        name="listops" + variant,
+        name="-".join(["listops", *variant]),
         values=values,
-        operators=tuple(Operator.from_rule(name, arities, rules[name], values) for name in rules),
+        operators=tuple(operator(name) for name in operators),
         notation="prefix",
         spellings={"[": "(", "]": ")"},
     )

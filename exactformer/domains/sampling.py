@@ -4,7 +4,8 @@ The distribution of `draw`. An expression of depth 0 is a uniformly drawn value.
 operator is uniform, then its number of operands is uniform among its arities; one operand, in a
 uniformly drawn place, has depth d-1; every other one is a value outright with probability `leaf`,
 and otherwise has a depth uniform in 0..d-1. With no `leaf` given it is max(0.2, 1 - 1/s), where s
-is the mean number of other operands: that comes close to the paper's mean token counts by depth
+is the mean number of other operands (an operator that takes any number of operands is drawn with
+up to WIDEST): that comes close to the paper's mean token counts by depth
 (within about a tenth on average for Boolean and arithmetic), and keeps wide operators from
 exploding. `exactformer reproduce tokens` prints ours beside the paper's.
 """
@@ -16,18 +17,25 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression
+from exactformer.domains.syntax import Expression, operands_before
 
 Ints = NDArray[np.int64]
 
 MOST_TOKENS = 2e8  # of one draw; trees grow fast with depth, and these fill a few gigabytes
+WIDEST = 10  # operands drawn for an operator that takes any number, as in the Long Range Arena
 
 
 def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """Every expression of exactly this depth, once each, in a fixed order, lazily."""
     _check(depth)
+    for operator in algebra.operators if depth else ():
+        if operator.unbounded:
+            raise ValueError(
+                f"operator {operator.symbol!r} takes {operator.counts} operands: "
+                f"there is no end of expressions of depth {depth}"
+            )
     for tokens in _token_tuples(algebra, depth):
         yield Expression(algebra, np.array(tokens, dtype=np.int16))
 
@@ -57,7 +65,7 @@ def _tokens_of_length(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]
     if length == 1:
         yield from _token_tuples(algebra, 0)
     for token, operator in enumerate(algebra.operators, start=algebra.first_operator):
-        for arity in operator.arities:
+        for arity in _arities(operator, length - 3):
             for operands in _operands_of_length(algebra, arity, length - 3):
                 yield _span(algebra, token, operands)
 
@@ -76,15 +84,16 @@ def _operands_of_length(
                 yield [first, *others]
 
 
+def _arities(operator: Operator, widest: int = WIDEST) -> tuple[int, ...]:
+    """The numbers of operands to use, up to `widest` where the operator sets no bound itself."""
+    more = range(operator.arities[-1] + 1, widest + 1) if operator.unbounded else ()
+    return (*operator.arities, *more)
+
+
 def _span(algebra: Algebra, operator: int, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
-    before = _operands_before(algebra, len(operands))
+    before = operands_before(algebra, len(operands))
     parts = [*operands[:before], (operator,), *operands[before:]]
     return (OPEN, *(token for part in parts for token in part), CLOSE)
-
-
-def _operands_before(algebra: Algebra, arity: int) -> int:
-    """How many operands are written before their operator."""
-    return 1 if algebra.notation == "infix" and arity == 2 else 0
 
 
 def draw(
@@ -117,8 +126,9 @@ def draw(
         operators = rng.integers(len(algebra.operators), size=len(nodes))
         for o, operator in enumerate(algebra.operators):
             of_operator = nodes[operators == o]
-            which = rng.integers(len(operator.arities), size=len(of_operator))
-            for a, arity in enumerate(operator.arities):
+            arities = _arities(operator)
+            which = rng.integers(len(arities), size=len(of_operator))
+            for a, arity in enumerate(arities):
                 members = of_operator[which == a]
                 depths = rng.integers(level, size=(len(members), arity))
                 depths[rng.random(depths.shape) < leaf] = 0
@@ -145,7 +155,7 @@ def draw(
         tokens[place] = OPEN
         tokens[place + size[group.nodes] - 1] = CLOSE
         place = place + 1
-        before = _operands_before(algebra, group.operands.shape[1])
+        before = operands_before(algebra, group.operands.shape[1])
         for i, operand in enumerate(group.operands.T):
             if i == before:
                 tokens[place] = group.operator
@@ -196,7 +206,7 @@ def draw_balanced(
 
 
 def default_leaf(algebra: Algebra) -> float:
-    others = float(np.mean([np.mean(op.arities) - 1 for op in algebra.operators]))
+    others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
     return max(0.2, 1 - 1 / others) if others else 0.2
 
 
@@ -205,7 +215,7 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, leaf=leaf)
     means = [1.0]
-    others = float(np.mean([np.mean(op.arities) - 1 for op in algebra.operators]))
+    others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
     for _ in range(depth):
         other = leaf + (1 - leaf) * float(np.mean(means))
         means.append(3 + means[-1] + others * other)

@@ -4,7 +4,8 @@ An `Expression` is a flat array of token ids, so a nesting a million deep is an 
 Only `parse` and the samplers make one; holding one means that the text was well formed.
 
 The grammar is a small automaton with one state for each open span: how many operands were read,
-and which operator. An error is therefore found at the first token that no well-formed expression
+and which operator. (An operator that takes any number of operands is counted up to its fewest.)
+An error is therefore found at the first token that no well-formed expression
 could have there.
 """
 
@@ -103,6 +104,17 @@ class Expression:
         return int(self.nesting.max())
 
     @property
+    def widest(self) -> int:
+        """The largest number of operands of any span."""
+        opens, closes = self.ids == OPEN, self.ids == CLOSE
+        operands = opens | ((self.ids > CLOSE) & (self.ids < self.algebra.first_operator))
+        level = self.nesting - opens + closes  # of the span that a token belongs to
+        operands &= level > 0  # the whole expression is no operand
+        order = np.argsort(level, kind="stable")  # now spans come one after another, each with
+        span = np.cumsum(closes[order]) - closes[order]  # its `)` as its last token
+        return int(np.bincount(span, weights=operands[order]).max())
+
+    @property
     def root(self) -> int:
         """Position of the outermost operator, where the value appears; 0 for a bare value."""
         if len(self) == 1:
@@ -119,6 +131,17 @@ class Expression:
             return self.ids
         closing = np.flatnonzero(self.ids == CLOSE)
         return np.insert(self.ids, closing + 1, np.int16(EMPTY))
+
+
+def operands_before(algebra: Algebra, arity: int) -> int:
+    """How many operands are written before their operator."""
+    return 1 if algebra.notation == "infix" and arity == 2 else 0
+
+
+def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
+    """The tokens of a span of depth 1 in their order."""
+    before = operands_before(algebra, len(operands))
+    return [OPEN, *operands[:before], operator, *operands[before:], CLOSE]
 
 
 def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
@@ -240,10 +263,12 @@ class Grammar:
         """The span after one more operand, after each operator, and whether `)` may follow."""
         first = self.algebra.first_operator
         if span.operator is not None:
-            arities = self.algebra.operators[span.operator - first].arities
-            limit = span.wanted or arities[-1]
+            operator = self.algebra.operators[span.operator - first]
+            limit = span.wanted or operator.arities[-1]
             operand = Span(span.operator, span.read + 1, span.wanted) if span.read < limit else None
-            complete = span.read == span.wanted if span.wanted else span.read in arities
+            if operator.unbounded and span.read == limit:
+                operand = span  # from here on it takes any number: no need to count further
+            complete = span.read == span.wanted if span.wanted else span.read in operator.arities
             return operand, {}, complete
         infix = self.algebra.notation == "infix"
         wanted = span.read + 1 if infix else None
@@ -341,8 +366,8 @@ class Grammar:
         operator = self.algebra.operators[span.operator - self.algebra.first_operator]
         if token is not None and token >= self.algebra.first_operator:
             return "a second operator in the same parentheses"
-        counts = [span.wanted] if span.wanted else operator.arities
-        takes = " or ".join(map(str, counts)) + (" operand" if counts[-1] == 1 else " operands")
+        counts = str(span.wanted) if span.wanted else operator.counts
+        takes = counts + (" operand" if counts == "1" else " operands")
         if token == CLOSE:
             return f"{operator.symbol} takes {takes}, not {span.read}"
         return None if token is None else f"{operator.symbol} takes {takes} here, not more"
