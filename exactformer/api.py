@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import torch
 
-from exactformer.certify import Certificate, certify, findings
+from exactformer.certify import Certificate, certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import Expression, parse
 from exactformer.model import construct as by_hand
@@ -38,11 +38,11 @@ class Model:
         """The value of an expression: by the engine if the weights are exact, which is all the
         same then and much faster; else by running the transformer.
         """
-        if self.certified and isinstance(text, str | bytes):
-            return self.engine.value(text)
+        if self.fast and isinstance(text, str | bytes):
+            return self.fast.value(text)
         expression = self._expression(text)
-        if self.certified:
-            return self.engine.values([expression])[0]
+        if self.fast:
+            return self.fast.values([expression])[0]
         value = self.predict([expression])[0]
         if value is None:
             raise ValueError(
@@ -52,13 +52,18 @@ class Model:
         return value
 
     @cached_property
-    def certified(self) -> bool:
-        """Whether the weights are proved exact; `certify` tells more."""
-        return findings(self.algebra, self.weights).exact
+    def fast(self) -> "CpuEngine | None":
+        """The engine, if there is one for these weights."""
+        try:
+            return self.engine
+        except ValueError:
+            return None
 
     @cached_property
     def engine(self) -> "CpuEngine":
-        """The fast evaluator. Raises ValueError for weights that are not certified."""
+        """The fast evaluator. Raises ValueError for weights that are not certified exact, and for
+        operators with too many cases for tables.
+        """
         from exactformer.engine.automaton import read_off
         from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
 

@@ -161,7 +161,7 @@ def evaluate_expressions(
         str | None,
         typer.Option(
             help="fast: what is read off certified weights, in one pass; model: the transformer, "
-            "level by level. Fast if the weights are certified, unless given."
+            "level by level. Unless given, fast where that can be."
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
@@ -177,7 +177,7 @@ def evaluate_expressions(
     from exactformer.api import find
 
     model = find(domain, weights).to(device)
-    if engine == "fast" or (engine is None and model.certified):
+    if engine == "fast" or (engine is None and model.fast):
         values = _fast_values(model, expression, file)
     else:
         expressions = [parse(domain, expression)] if expression is not None else _read(domain, file)

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactformer.api import Model, construct, load
+from exactformer.api import construct, load
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import ExpressionError, parse
-from exactformer.engine import cpu
+from exactformer.engine import automaton, cpu
 from exactformer.engine.automaton import read_off
 from exactformer.engine.cpu import CpuEngine
 from tests.algebras import ALGEBRAS, TASKS
@@ -23,7 +23,9 @@ from tests.fuzz import Fuzzer
 from tests.test_bad_input import BAD
 from tests.test_syntax import written
 
-ORDER_FREE = [algebra for algebra in ALGEBRAS if not algebra.ordered]
+SUMS = Algebra(
+    "sums", ("0", "1", "2"), (Operator.named("SUM", "sum", [2], 3, unbounded=True),), "prefix"
+)
 
 
 @cache
@@ -59,8 +61,7 @@ def test_cases(case, readers):
 @given(written())
 def test_any_way_to_write_it_has_the_same_value(example):
     algebra, _, text = example
-    if not algebra.ordered:
-        assert engine_for(algebra).value(text) == evaluate(parse(algebra, text))
+    assert engine_for(algebra).value(text) == evaluate(parse(algebra, text))
 
 
 @pytest.mark.parametrize("domain", CATALOG)
@@ -72,7 +73,7 @@ def test_bad_text_gets_the_parsers_error(domain, readers):
         assert complaint(engine.value, text) == expected
 
 
-@pytest.mark.parametrize("algebra", ORDER_FREE, ids=lambda algebra: algebra.name)
+@pytest.mark.parametrize("algebra", ALGEBRAS, ids=lambda algebra: algebra.name)
 def test_random_and_damaged_texts(algebra, readers):
     engine, fuzzer = engine_for(algebra), Fuzzer(algebra, seed=6)
     right = 0
@@ -190,7 +191,19 @@ def test_a_large_vocabulary():
     assert engine.value("( next ( next v298 ) )") == "v0"
 
 
-def test_the_model_runs_on_the_engine():
+def test_any_number_of_operands_up_to_the_tables():
+    engine = engine_for(SUMS)
+    for count in range(2, 17):
+        text = f"( SUM {'1 ' * count})"
+        assert engine.value(text) == evaluate(parse(SUMS, text))
+    with pytest.raises(ValueError, match="more operands than the fast engine has tables for"):
+        engine.value(f"( SUM {'1 ' * 10_000})")
+
+
+def test_an_operator_with_too_many_cases_is_left_to_the_model(monkeypatch):
+    monkeypatch.setattr(automaton, "MOST_KEYS", 50)
     model = construct(listops())
-    assert isinstance(model, Model)
+    with pytest.raises(ValueError, match=r"on up to . operands has too many cases.*--engine model"):
+        _ = model.engine
+    assert model.fast is None
     assert model("( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )") == "7"

@@ -14,15 +14,18 @@ certificate proves that the weights ignore it.
 """
 
 from dataclasses import dataclass
-from itertools import combinations_with_replacement, product
+from functools import lru_cache
+from itertools import chain, product
+from itertools import combinations_with_replacement as multisets
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from exactformer.certify import findings
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
-from exactformer.domains.syntax import CLOSED, DONE, EMPTY, Grammar, grammar_of
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.rules import count_keys
+from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of
 from exactformer.domains.syntax import START as SPAN_START
 from exactformer.domains.syntax import TOP as GRAMMAR_TOP
 from exactformer.model.circuit import Weights, iterate, write_tokens
@@ -31,7 +34,7 @@ from exactformer.model.encode import encode, read_values
 TOP = 0  # the state before any token; after a whole expression of value v, it is 1 + v
 REFUSED = -1  # no state, or no value: the token may not stand here
 
-MOST_SPANS = 4_000_000  # an operator with more operand tuples than this has no table
+MOST_KEYS = 200_000  # of one operator: up to ten of ten digits are 184,756
 SPANS_AT_ONCE = 1 << 15
 
 Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
@@ -84,7 +87,11 @@ class _Builder:
         # START goes last: it has one state, which gets the number kept free for it.
         self._append(first + 1, REFUSED, GRAMMAR_TOP)
         for g in reversed(range(SPAN_START, len(self.grammar.spans))):
-            states[g] = self._merge(g, states)
+            following = self.grammar.after_operand[g]
+            if following == g:  # any number of operands: as many as there is a table for
+                for read in range(self._most_read(g), self._span(g).read, -1):
+                    states[g] = self._merge(g, read, states.get(g), states)
+            states[g] = self._merge(g, self._span(g).read, states.get(following), states)
         step, value = np.concatenate(self.steps), np.concatenate(self.values)
         grammar = np.array(self.grammar_states, dtype=np.int32)
         grammar[1:first] = DONE
@@ -100,53 +107,74 @@ class _Builder:
         self.values.append(np.full(count, value, dtype=np.int32))
         self.grammar_states += [grammar_state] * count
 
-    def _merge(self, g: int, states: dict[int, NDArray[np.int32]]) -> NDArray[np.int32]:
-        """Add the states of grammar state g; returns the state of each of its keys."""
+    def _span(self, g: int) -> Span:
         span = self.grammar.spans[g]
         assert span is not None
-        keys = self._keys(span.operator, span.read)
+        return span
+
+    def _most_read(self, g: int) -> int:
+        span = self._span(g)
+        read = span.read
+        while self._fits(span.operator, read + 1):
+            read += 1
+        return read
+
+    def _fits(self, token: int | None, read: int) -> bool:
+        """Whether a table for up to so many operands is not too large."""
+        n_values = len(self.algebra.values)
+        total = count_keys(n_values, range(read + 1), self._ordered(token))
+        return total <= MOST_KEYS and n_values**read < 1 << 62
+
+    def _merge(
+        self,
+        g: int,
+        read: int,
+        following: NDArray[np.int32] | None,
+        states: dict[int, NDArray[np.int32]],
+    ) -> NDArray[np.int32]:
+        """Add the states of grammar state g with so many operands; `following` has the states with
+        one more. Returns the state of each key.
+        """
+        span = self._span(g)
         n_values, n_tokens = len(self.algebra.values), len(self.algebra.vocabulary)
+        keys = self._keys(span.operator, read)
         rows = np.full((len(keys), n_tokens + 1), REFUSED, dtype=np.int32)  # the value comes last
-        following = self.grammar.after_operand[g]
-        if following != CLOSED:
+        if following is not None:
             for v in range(n_values):
                 more = np.concatenate([keys, np.full((len(keys), 1), v)], axis=1)
-                rows[:, 2 + v] = states[following][self._places(span.operator, more)]
+                rows[:, 2 + v] = following[self._places(span.operator, more)]
         for token, after in self.grammar.after_operator[g].items():
             rows[:, token] = states[after][self._places(token, keys)]
         if self.grammar.complete[g]:
             assert span.operator is not None
             rows[:, -1] = self._span_values(span.operator, keys)
-        rows, inverse = np.unique(rows, axis=0, return_inverse=True)
-        first = sum(map(len, self.values))
-        self.steps.append(rows[:, :-1].astype(np.int32))
-        self.values.append(rows[:, -1].astype(np.int32))
-        self.grammar_states += [g] * len(rows)
-        return (first + inverse.reshape(-1)).astype(np.int32)
+        merged, examples = _merge_rows(rows)
+        first = len(self.grammar_states)
+        self.steps.append(rows[examples, :-1])
+        self.values.append(rows[examples, -1])
+        self.grammar_states += [g] * len(examples)
+        return (first + merged).astype(np.int32)
 
-    def _operator(self, token: int | None) -> Operator | None:
-        return (
-            None if token is None else self.algebra.operators[token - self.algebra.first_operator]
-        )
+    def _ordered(self, token: int | None) -> bool:
+        """Whether the order of operands is to be remembered; before the operator, it is."""
+        first = self.algebra.first_operator
+        return token is None or self.algebra.operators[token - first].ordered
 
     def _keys(self, token: int | None, read: int) -> Keys:
-        """All operands that may have been read, ascending as numbers; one multiset is one key."""
-        operator = self._operator(token)
-        places = range(len(self.algebra.values))
-        ordered = operator is None or operator.ordered
-        choices = list(
-            product(places, repeat=read) if ordered else combinations_with_replacement(places, read)
-        )
-        return np.array(choices, dtype=np.int64).reshape(len(choices), read)
+        if token is not None and not self._fits(token, read):
+            raise ValueError(
+                f"{self.algebra.vocabulary[token]} on up to {read} operands has too many cases for "
+                f"the tables of the fast engine ({MOST_KEYS} at most): use --engine model"
+            )
+        return operand_keys(len(self.algebra.values), read, self._ordered(token))
 
     def _places(self, token: int | None, keys: Keys) -> NDArray[np.int64]:
         """Where each key stands among all keys of its length."""
-        operator = self._operator(token)
-        if operator is not None and not operator.ordered:
+        n_values = len(self.algebra.values)
+        if not self._ordered(token):
             keys = np.sort(keys, axis=1)
         every = self._keys(token, keys.shape[1])
-        weights = len(self.algebra.values) ** np.arange(keys.shape[1])[::-1]
-        return np.searchsorted(every @ weights, keys @ weights)
+        return np.searchsorted(_numbers(n_values, every), _numbers(n_values, keys))
 
     @torch.no_grad()
     def _span_values(self, operator: int, keys: Keys) -> NDArray[np.int32]:
@@ -162,6 +190,29 @@ class _Builder:
         found = np.concatenate(values)
         assert (found >= 0).all(), "certified weights leave a single value of every span"
         return found
+
+
+@lru_cache(maxsize=32)
+def operand_keys(n_values: int, count: int, ordered: bool) -> Keys:
+    """All choices of so many operands, ascending as numbers; without order, ascending in itself."""
+    places = range(n_values)
+    choices = product(places, repeat=count) if ordered else multisets(places, count)
+    flat = np.fromiter(chain.from_iterable(choices), dtype=np.int64)
+    return flat.reshape(-1, count) if count else np.zeros((1, 0), dtype=np.int64)
+
+
+def _numbers(n_values: int, keys: Keys) -> NDArray[np.int64]:
+    """Keys as numbers with operands for digits."""
+    return keys @ n_values ** np.arange(keys.shape[1])[::-1]
+
+
+def _merge_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Numbers for the rows, equal for equal rows, and an example of each number."""
+    merged = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:  # a column at a time sorts numbers instead of rows
+        pairs = merged * (int(column.max()) + 2) + column + 1
+        merged = np.unique(pairs, return_inverse=True)[1].reshape(-1)
+    return merged, np.unique(merged, return_index=True)[1]
 
 
 def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:

@@ -251,7 +251,7 @@ class CpuEngine:
         if begin < reader.place:
             state = grammar.after_operand.index(state)
         tail = bytes(text[begin : begin + CONTEXT]).decode("utf-8", "replace")
-        matches = list(islice(grammar.scanner.finditer(tail), 32))
+        matches = list(islice(grammar.scanner.finditer(tail), 3))  # it is one of the next
         words = [match[0] for match in matches]
         if reader.reason == MIXED:
             failure = 0, f"expected {chr(reader.closers[depth - 1])!r}, {{found}}"
@@ -262,7 +262,11 @@ class CpuEngine:
             ]
             ids = [algebra.token_ids.get(word, UNKNOWN) for word in words]
             failure = grammar.first_error(ids, state, around.tolist(), depth - known)
-        assert failure is not None, "what the pass refuses, the grammar refuses"
+        if failure is None or (words and failure[0] == len(words)):
+            # The grammar refuses all that the pass does, but for this.
+            raise ValueError(
+                "a span has more operands than the fast engine has tables for: use --engine model"
+            )
         place, problem = failure
         before = bytes(text[:begin]).decode("utf-8", "replace")
         whole = before + tail
