@@ -46,9 +46,8 @@ class Reading:
 
 def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
     """Read one expression in either form; what the algebra does not cover is a located error."""
+    require_digits(algebra)
     text = decode(text, first_line)
-    if set(algebra.values) != set(DIGITS) or algebra.notation != "prefix":
-        raise ValueError(f"expected a ListOps algebra for this notation, found {algebra.name!r}")
     reading = read_nangia(text, first_line)
     for use in uncovered(algebra, reading.uses):
         place = next(place for end, place in _ends(SCANNER.findall(text)) if end == use)
@@ -212,6 +211,15 @@ def covering(uses: Iterable[Use], median: Median) -> Algebra:
     names = LISTOPS_OPERATORS if paper else tuple(op for op in LISTOPS_RULES if op in found)
     median = median if "MED" in names else "lower"  # one algebra, not two that compute the same
     return listops(max([3, *(count for _, count in uses)]), median, names)
+
+
+def require_digits(algebra: Algebra) -> None:
+    """The notation can be read for other algebras than ListOps, too, but not for all."""
+    if set(algebra.values) != set(DIGITS) or algebra.notation != "prefix":
+        raise ValueError(
+            f"the notation of ListOps is for prefix algebras on the ten digits, "
+            f"not for {algebra.name!r}"
+        )
 
 
 def uncovered(algebra: Algebra, uses: Iterable[Use]) -> list[Use]:
