@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.definition import load_algebra
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.syntax import Expression, ExpressionError, parse
@@ -26,6 +27,7 @@ __all__ = [
     "enumerate_depth",
     "listops",
     "load",
+    "load_algebra",
     "oracle",
     "parse",
     "train",

@@ -145,13 +145,18 @@ def find(algebra: Algebra, name: str) -> Model:
         if kind == "dense":
             return construct(algebra, dense=True)
         return construct(algebra, cast(FeedforwardKind | None, kind))
-    shipped = f"{algebra.name}/{name}"
-    model = load(shipped if (SHIPPED / f"{shipped}.safetensors").is_file() else name)
+    model = look_up(algebra.name, name)
     if model.algebra != algebra:
         raise ValueError(
             f"{name} holds weights for {model.algebra.name!r}, not for this {algebra.name!r}"
         )
     return model
+
+
+def look_up(domain: str, name: str) -> Model:
+    """Weights that are shipped for a domain, or in a file, whatever their algebra."""
+    shipped = f"{domain}/{name}"
+    return load(shipped if (SHIPPED / f"{shipped}.safetensors").is_file() else name)
 
 
 def load(name: str | Path) -> Model:

@@ -4,13 +4,17 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG
-from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.domains.catalog import CATALOG, Median, find_algebra
+from exactformer.domains.definition import load_algebra
+from exactformer.domains.formats import Format, Lines, all_right
+from exactformer.domains.nangia import format_nangia, parse_nangia
+from exactformer.domains.pythonic import parse_python
+from exactformer.domains.syntax import Expression, parse
 
 if TYPE_CHECKING:
     from exactformer.api import Model
@@ -18,7 +22,7 @@ if TYPE_CHECKING:
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-SHOWN_PROBLEMS = 10  # bad lines of a file that are told one by one
+READERS = {"native": parse, "python": parse_python, "nangia": parse_nangia}
 
 app = typer.Typer(
     help="A tiny transformer that computes exactly, at any length, and can prove it.",
@@ -29,14 +33,26 @@ app = typer.Typer(
 
 
 def _algebra(name: str) -> Algebra:
-    if name not in CATALOG:
-        raise typer.BadParameter(f"expected one of {', '.join(CATALOG)}, found {name!r}")
-    return CATALOG[name]()
+    if not name.endswith(".toml"):
+        try:
+            return find_algebra(name)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+    try:
+        return load_algebra(name)
+    except ValueError as error:  # of which typer would tell nothing but that there was one
+        print(f"exactformer: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
 
 
 Domain = Annotated[
     Algebra,
-    typer.Argument(parser=_algebra, metavar="DOMAIN", help=f"{', '.join(CATALOG)}."),
+    typer.Argument(
+        parser=_algebra,
+        metavar="DOMAIN",
+        help=f"{', '.join(CATALOG)}, a variant such as listops-10-mean, or the path of a .toml "
+        f"file that defines an algebra.",
+    ),
 ]
 WeightsName = Annotated[
     str,
@@ -44,6 +60,15 @@ WeightsName = Annotated[
         "--weights",
         help="constructed, constructed/table, constructed/fitted, constructed/dense, the name of "
         "shipped weights, or a file.",
+    ),
+]
+EngineName = Annotated[
+    Literal["fast", "model"] | None,
+    typer.Option(
+        "--engine",
+        help="fast: what is read off certified weights, in one pass; model: the transformer, level "
+        "by level. Unless given, fast where that can be.",
+        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -86,27 +111,44 @@ def info(domain: Domain, as_json: Json = False) -> None:
 @app.command()
 def sample(
     domain: Domain,
-    depth: Annotated[int, typer.Option(min=0, help="Exact depth of each expression.")] = 2,
+    depth: Annotated[
+        int | None, typer.Option(min=0, help="Exact depth of each expression; 2 if not given.")
+    ] = None,
     count: Annotated[int, typer.Option(min=0, help="How many.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
     balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
+    format: Annotated[
+        Literal["tsv", "lra"],
+        typer.Option(help="lra: the ListOps set of the Long Range Arena, drawn anew, as its file."),
+    ] = "tsv",
     as_json: Json = False,
 ) -> None:
     """Random expressions of an exact depth, each with its value, separated by a tab."""
     import numpy as np
 
+    from exactformer.domains.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, draw_balanced
 
-    expressions = (draw_balanced if balanced else draw)(
-        domain, depth, count, np.random.default_rng(seed)
-    )
+    rng = np.random.default_rng(seed)
+    write = str
+    if format == "tsv":
+        depth = 2 if depth is None else depth
+        expressions = (draw_balanced if balanced else draw)(domain, depth, count, rng)
+    elif domain != CATALOG["listops"]() or depth is not None or balanced:
+        raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
+    else:
+        expressions, write = draw_long_range(count, rng), format_nangia
     if as_json:
-        rows = [{"expression": str(e), "value": evaluate(e), "tokens": len(e)} for e in expressions]
+        rows = [
+            {"expression": write(e), "value": evaluate(e), "tokens": len(e)} for e in expressions
+        ]
         print(json.dumps(rows, ensure_ascii=False))
         return
+    if format == "lra":
+        print(HEADER)
     for expression in expressions:
-        print(f"{expression}\t{evaluate(expression)}")
+        print(f"{write(expression)}\t{evaluate(expression)}")
 
 
 @app.command()
@@ -157,14 +199,15 @@ def evaluate_expressions(
         ),
     ] = None,
     weights: WeightsName = "constructed",
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            help="fast: what is read off certified weights, in one pass; model: the transformer, "
-            "level by level. Unless given, fast where that can be."
-        ),
-    ] = None,
+    engine: EngineName = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    syntax: Annotated[
+        Literal["native", "python", "nangia"],
+        typer.Option(
+            help="How the text is written: native; python, with its precedence; nangia, as the "
+            "published ListOps files are."
+        ),
+    ] = "native",
     as_json: Json = False,
 ) -> None:
     """Print the value of an expression, or of each line of a file, which may be a pipe and of any
@@ -172,20 +215,27 @@ def evaluate_expressions(
     """
     if (expression is None) == (file is None):
         raise typer.BadParameter("expected an expression or --file, and not both")
-    if engine not in (None, "fast", "model"):
-        raise typer.BadParameter(f"expected --engine fast or model, found {engine!r}")
     from exactformer.api import find
 
     model = find(domain, weights).to(device)
-    if engine == "fast" or (engine is None and model.fast):
-        values = _fast_values(model, expression, file)
-    else:
-        expressions = [parse(domain, expression)] if expression is not None else _read(domain, file)
-        values = _model_values(model, expressions)
-    if as_json:
-        print(json.dumps(values[0] if file is None else values, ensure_ascii=False))
+    fast = model.fast if engine is None else model.engine if engine == "fast" else None
+    read = READERS[syntax]
+    if expression is not None:
+        expressions = [read(domain, expression)]
+    elif fast and syntax == "native":
+        from exactformer.engine.stream import file_values
+
+        _print_values(all_right(str(file), file_values(fast, str(file))), as_json)
         return
-    print("\n".join(values))
+    else:
+        expressions = Lines.of(Path(str(file))).read(
+            lambda line, number: read(domain, line, first_line=number)
+        )
+    if fast:
+        values = fast.values(expressions)
+    else:
+        values = _model_values(model, expressions)
+    _print_values(values if file else values[0], as_json)
 
 
 def _model_values(model: "Model", expressions: list[Expression]) -> list[str]:
@@ -198,47 +248,11 @@ def _model_values(model: "Model", expressions: list[Expression]) -> list[str]:
     return [str(value) for value in values]
 
 
-def _fast_values(model: "Model", expression: str | None, file: Path | None) -> list[str]:
-    from exactformer.engine.stream import file_values
-
-    if expression is not None:
-        return [model.engine.value(expression)]
-    values: list[str] = []
-    problems: list[str] = []
-    for value in file_values(model.engine, str(file)):
-        if isinstance(value, str):
-            values.append(value)
-        else:
-            problems.append(str(value))
-    _tell(file, problems, empty=not values and not problems)
-    return values
-
-
-def _read(domain: Algebra, file: Path | None) -> list[Expression]:
-    """Every line of a file as an expression."""
-    data = sys.stdin.buffer.read() if str(file) == "-" else Path(str(file)).read_bytes()
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    expressions: list[Expression] = []
-    problems: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            expressions.append(parse(domain, line, first_line=number))
-        except ExpressionError as error:
-            problems.append(str(error))
-    _tell(file, problems, empty=not lines)
-    return expressions
-
-
-def _tell(file: Path | None, problems: list[str], *, empty: bool) -> None:
-    """One bad line is enough for nothing to be printed."""
-    if empty:
-        raise ValueError(f"{file}: expected an expression on each line, found an empty file")
-    if problems:
-        shown = "\n".join(problems[:SHOWN_PROBLEMS])
-        more = len(problems) - SHOWN_PROBLEMS
-        raise ValueError(f"{file}: {shown}" + (f"\nand {more} more bad lines" if more > 0 else ""))
+def _print_values(values: list[str] | str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps(values, ensure_ascii=False))
+    else:
+        print(values if isinstance(values, str) else "\n".join(values))
 
 
 @app.command()
@@ -310,6 +324,51 @@ def verify(
     else:
         print(f"{'accepted' if accepted else 'rejected'}: {reason}")
     if not accepted:
+        raise typer.Exit(1)
+
+
+@app.command()
+def score(
+    domain: Domain,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="- reads standard input.")],
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            help="nangia (the default for listops), lra (known by its header), bowman (the "
+            "default for boolean), or tsv: an expression and its value.",
+            show_default=False,
+        ),
+    ] = None,
+    weights: WeightsName = "constructed",
+    median: Annotated[
+        Median | None,
+        typer.Option(
+            help="MED of an even number in published ListOps files: the floor of the mean of the "
+            "middle two, as published (the default), or the lower one, as in the paper.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Count the rows of a labelled file that certified weights get right."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from exactformer.score import score as score_file
+
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("evaluated", total=None)
+        result = score_file(
+            domain,
+            file,
+            format,
+            weights,
+            median,
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
+    if result.wrong:
         raise typer.Exit(1)
 
 

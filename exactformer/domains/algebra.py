@@ -122,6 +122,9 @@ class Operator:
             return f"{first} to {last}"
         return " or ".join(map(str, self.arities)) + (" or more" if self.unbounded else "")
 
+    def takes(self, count: int) -> bool:
+        return count in self.arities or (self.unbounded and count > self.arities[-1])
+
     def key(self, operands: Iterable[int]) -> tuple[int, ...]:
         return tuple(operands) if self.ordered else tuple(sorted(operands))
 

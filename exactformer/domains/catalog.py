@@ -1,5 +1,6 @@
-"""The paper's three tasks, as data."""
+"""The paper's three tasks and their variants, as data."""
 
+import re
 from collections.abc import Callable
 from functools import cache
 from typing import Literal
@@ -44,6 +45,8 @@ def arithmetic(modulus: int = 10) -> Algebra:
     )
 
 
+Median = Literal["lower", "mean"]
+LISTOPS_OPERATORS = ("MAX", "MIN", "MED", "SM")  # the paper's
 LISTOPS_RULES = {
     "MAX": "max",
     "MIN": "min",
@@ -59,8 +62,8 @@ WRITTEN_OUT = 3  # operands up to which ListOps has its tables written out, as t
 @cache
 def listops(
     max_fan_in: int | None = 3,
-    median: Literal["lower", "mean"] = "lower",
-    operators: tuple[str, ...] = ("MAX", "MIN", "MED", "SM"),
+    median: Median = "lower",
+    operators: tuple[str, ...] = LISTOPS_OPERATORS,
 ) -> Algebra:
     """Nangia and Bowman's ListOps on 2 to `max_fan_in` digits, or on 2 or more where that is None.
 
@@ -87,7 +90,7 @@ def listops(
 
     variant = [] if max_fan_in == 3 else ["any" if max_fan_in is None else str(max_fan_in)]
     variant += ["mean"] if median == "mean" else []
-    variant += [] if operators == ("MAX", "MIN", "MED", "SM") else [op.lower() for op in operators]
+    variant += [] if operators == LISTOPS_OPERATORS else [op.lower() for op in operators]
     return Algebra(
         name="-".join(["listops", *variant]),
         values=values,
@@ -102,3 +105,24 @@ CATALOG: dict[str, Callable[[], Algebra]] = {
     "arithmetic": arithmetic,
     "listops": listops,
 }
+
+
+def find_algebra(name: str) -> Algebra:
+    """An algebra by the name it has itself: one of CATALOG, or a variant of one."""
+    if name in CATALOG:
+        return CATALOG[name]()
+    kind, *parts = name.split("-")
+    if kind == "arithmetic" and re.fullmatch(r"mod-[0-9]{1,3}", "-".join(parts)):
+        return arithmetic(int(parts[1]))
+    if kind == "listops":
+        fan_in = 3
+        if parts and re.fullmatch(r"any|[0-9]{1,3}", parts[0]):
+            fan_in = None if parts[0] == "any" else int(parts[0])
+            parts = parts[1:]
+        median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
+        operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
+        return listops(fan_in, median, operators)
+    raise ValueError(
+        f"expected one of {', '.join(CATALOG)}, found {name!r}; variants are named like "
+        f"arithmetic-mod-7, listops-10-mean or listops-any-max-min-first-last"
+    )

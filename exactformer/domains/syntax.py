@@ -1,7 +1,8 @@
 """How expressions are written: tokens, infix and prefix notation, errors with a caret.
 
 An `Expression` is a flat array of token ids, so a nesting a million deep is an ordinary input.
-Only `parse` and the samplers make one; holding one means that the text was well formed.
+Only `parse`, the readers of other notations and the samplers make one; holding one means that the
+text was well formed.
 
 The grammar is a small automaton with one state for each open span: how many operands were read,
 and which operator. (An operator that takes any number of operands is counted up to its fewest.)
@@ -169,8 +170,7 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
 
     `first_line` is the line number of the text in the file it came from.
     """
-    if isinstance(text, bytes):
-        text = decode(text, first_line)
+    text = decode(text, first_line)
     grammar = grammar_of(algebra)
     words = grammar.scanner.findall(text)
     lookup = algebra.token_ids
@@ -187,7 +187,10 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
     return Expression(algebra, np.array(ids, dtype=np.int16))
 
 
-def decode(data: bytes, first_line: int = 1) -> str:
+def decode(data: str | bytes, first_line: int = 1) -> str:
+    """Text as it is; bytes as UTF-8, or a located error."""
+    if isinstance(data, str):
+        return data
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -1,0 +1,236 @@
+"""Nangia and Bowman's notation for ListOps, as their files and the Long Range Arena's are written.
+
+`[MAX 1 7 2 ]`: the bracket is part of the operator's token. Published files hold it binarised, as a
+tree of pairs: `( ( ( ( [MAX 1 ) 7 ) 2 ) ] )`. There, k operands have k + 1 parentheses before their
+operator; one closes after each operand and the last after the `]`. So the parentheses add nothing,
+and reading drops them; but text in which they do not stand like that is an error.
+
+Which operators take how many operands is known only when a whole file was read: a `Reading` is
+text that was read, waiting for the algebra that covers it.
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
+from exactformer.domains.syntax import Expression, ExpressionError, decode
+
+DIGITS = tuple("0123456789")
+SYMBOLS = ("(", ")", *DIGITS, *LISTOPS_RULES)  # of a native expression, each with its code
+DIGIT_CODES = {digit: code for code, digit in enumerate(SYMBOLS) if digit in DIGITS}
+OPERATOR_CODES = {f"[{name}": SYMBOLS.index(name) for name in LISTOPS_RULES}
+FEWEST = 2  # operands of every operator
+SCANNER = re.compile(r"\[\w*|\w+|\S")
+
+Use = tuple[str, int]  # an operator with a number of operands
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One expression as the places of its tokens among SYMBOLS, and what it asks of an algebra."""
+
+    codes: bytes
+    uses: frozenset[Use]
+
+    def expression(self, algebra: Algebra) -> Expression:
+        """The same in an algebra that covers `uses`."""
+        ids = np.array([algebra.token_ids.get(symbol, -1) for symbol in SYMBOLS], dtype=np.int16)
+        return Expression(algebra, ids[np.frombuffer(self.codes, dtype=np.uint8)])
+
+
+def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
+    """Read one expression in either form; what the algebra does not cover is a located error."""
+    require_digits(algebra)
+    text = decode(text, first_line)
+    reading = read_nangia(text, first_line)
+    for use in uncovered(algebra, reading.uses):
+        place = next(place for end, place in _ends(SCANNER.findall(text)) if end == use)
+        _fail(text, place, f"{describe(use)} is outside {algebra.name!r}", first_line)
+    return reading.expression(algebra)
+
+
+def read_nangia(text: str, first_line: int = 1) -> Reading:
+    """Read one expression in either form, n-ary or binarised. Raises `ExpressionError`."""
+    words = SCANNER.findall(text)
+    binarised = words[:1] == ["("]
+    codes = bytearray()
+    uses: set[Use] = set()
+    enclosing: list[_Span] = []
+    span, opened = _Span(), 0  # the innermost open span; parentheses that wait for their operator
+    for place, word in enumerate(words):
+        if word in DIGIT_CODES and span.takes_operand(binarised) and not opened:
+            codes.append(DIGIT_CODES[word])
+            span.add_operand(binarised)
+        elif word == "(" and binarised and span.takes_operand(binarised):
+            opened += 1
+        elif word == ")" and span.due:
+            span.due = False
+            span.left -= 1
+            if span.closed:
+                span = enclosing.pop()
+                span.add_operand(binarised)
+        elif word in OPERATOR_CODES and span.takes_operand(binarised) and bool(opened) == binarised:
+            codes += bytes((OPEN, OPERATOR_CODES[word]))
+            enclosing.append(span)
+            span, opened = _Span(word[1:], left=opened), 0
+        elif word == "]" and span.may_close(binarised) and not opened:
+            codes.append(CLOSE)
+            uses.add((span.operator, span.operands))
+            if binarised:
+                span.due = span.closed = True
+            else:
+                span = enclosing.pop()
+                span.add_operand(binarised)
+        else:
+            _fail(text, place, _problem(span, opened, binarised, word), first_line)
+    if enclosing or not span.operands:
+        problem = _problem(span, opened, binarised, None)
+        _fail(text, len(words), problem, first_line)
+    return Reading(bytes(codes), frozenset(uses))
+
+
+@dataclass(slots=True)
+class _Span:
+    """What was read of a span; the outermost has no operator and takes one operand."""
+
+    operator: str = ""
+    operands: int = 0
+    left: int = 0  # of its parentheses, how many are still open
+    due: bool = False  # one of them closes next
+    closed: bool = False  # its `]` was read
+
+    def takes_operand(self, binarised: bool) -> bool:
+        if not self.operator:
+            return not self.operands
+        return not self.due and (self.left > 1 or not binarised)
+
+    def may_close(self, binarised: bool) -> bool:
+        enough = self.operands >= FEWEST and not self.due
+        return bool(self.operator) and enough and (self.left == 1 or not binarised)
+
+    def add_operand(self, binarised: bool) -> None:
+        self.operands += 1
+        self.due = binarised and bool(self.operator)
+
+
+def _problem(span: _Span, opened: int, binarised: bool, word: str | None) -> str:
+    """What was expected and what was found, in words."""
+    operators = " ".join(OPERATOR_CODES)
+    expected: list[str] = []
+    reason = ""
+    if span.due:
+        expected.append("')'")
+        reason = "in the binarised form a parenthesis closes after each operand and after ']'"
+    elif not span.operator and span.operands:
+        expected.append("the end of the text after a whole expression")
+    elif span.takes_operand(binarised):
+        expected += ["a digit"] if not opened else []
+        expected += ["'('"] if binarised or (word is None and not span.operator) else []
+        expected += [f"an operator ({operators})"] if bool(opened) == binarised else []
+        expected += ["']'"] if span.may_close(binarised) and not opened else []
+        if word == "]" and span.operator and not opened:
+            reason = f"{span.operator} takes {FEWEST} or more operands, not {span.operands}"
+            if binarised and span.operands >= FEWEST:
+                reason = f"{span.left} parentheses of {span.operator} are still open"
+        elif word == "(" and not binarised:
+            reason = "this expression began without parentheses"
+    elif span.operands < FEWEST:
+        expected.append(f"{FEWEST + 1} or more parentheses before [{span.operator}")
+        reason = f"it has {span.operands + span.left}"
+    else:
+        expected.append("']'")
+        reason = f"{span.operator} has parentheses for {span.operands} operands only"
+    wanted = " or ".join([", ".join(expected[:-1]), expected[-1]] if expected[1:] else expected)
+    return f"expected {wanted}, {_found(word)}" + (f": {reason}" if reason else "")
+
+
+def _found(word: str | None) -> str:
+    if word is None:
+        return "found the end of the text"
+    known = word in OPERATOR_CODES or word in DIGIT_CODES or word in ("(", ")", "]")
+    close = difflib.get_close_matches(word.upper(), OPERATOR_CODES, n=1) if not known else []
+    hint = f"; did you mean {close[0]!r}?" if close else ""
+    shown = word if len(word) <= 20 else word[:17] + "..."
+    return f"found {shown!r}" + ("" if known else f", which is no token{hint}")
+
+
+def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:
+    """Words carry no offsets, to be quick: the place of one is looked up when it is needed."""
+    matches = (match.start() for i, match in enumerate(SCANNER.finditer(text)) if i == place)
+    raise ExpressionError(problem, text, next(matches, len(text.rstrip())), first_line)
+
+
+def _ends(words: list[str]) -> Iterator[tuple[Use, int]]:
+    """Each operator of well-formed text with its number of operands, and the place of its `]`."""
+    enclosing: list[tuple[str, int]] = [("", 0)]
+    for place, word in enumerate(words):
+        if word in OPERATOR_CODES:
+            enclosing.append((word[1:], 0))
+        elif word == "]":
+            yield enclosing.pop(), place
+        if word == "]" or word in DIGIT_CODES:
+            operator, operands = enclosing.pop()
+            enclosing.append((operator, operands + 1))
+
+
+def format_nangia(expression: Expression) -> str:
+    """The binarised form, as published files have it."""
+    vocabulary, first_operator = expression.algebra.vocabulary, expression.algebra.first_operator
+    words: list[str] = []
+    enclosing: list[int] = []  # where in `words` the parentheses of each open span stand
+    for token in expression.ids.tolist():
+        if token == OPEN:
+            enclosing.append(len(words))
+            words.append("(")
+        elif token >= first_operator:
+            words.append(f"[{vocabulary[token]}")
+        else:
+            words.append(vocabulary[token])
+            if token == CLOSE:
+                words[-1] = "] )"
+                enclosing.pop()
+            if enclosing:
+                words.append(")")
+                words[enclosing[-1]] += " ("
+    return " ".join(words)
+
+
+def covering(uses: Iterable[Use], median: Median) -> Algebra:
+    """The ListOps algebra that covers these operators and numbers of operands: with the paper's
+    operators where those suffice, and on up to three operands at least, as the paper's.
+    """
+    uses = list(uses)
+    found = {operator for operator, _ in uses}
+    paper = found <= set(LISTOPS_OPERATORS)
+    names = LISTOPS_OPERATORS if paper else tuple(op for op in LISTOPS_RULES if op in found)
+    median = median if "MED" in names else "lower"  # one algebra, not two that compute the same
+    return listops(max([3, *(count for _, count in uses)]), median, names)
+
+
+def require_digits(algebra: Algebra) -> None:
+    """The notation can be read for other algebras than ListOps, too, but not for all."""
+    if set(algebra.values) != set(DIGITS) or algebra.notation != "prefix":
+        raise ValueError(
+            f"the notation of ListOps is for prefix algebras on the ten digits, "
+            f"not for {algebra.name!r}"
+        )
+
+
+def uncovered(algebra: Algebra, uses: Iterable[Use]) -> list[Use]:
+    """Those uses that are outside the algebra."""
+    operators = {op.symbol: op for op in algebra.operators}
+    return [
+        (symbol, count)
+        for symbol, count in sorted(uses)
+        if symbol not in operators or not operators[symbol].takes(count)
+    ]
+
+
+def describe(use: Use) -> str:
+    return f"{use[0]} of {use[1]} operands"

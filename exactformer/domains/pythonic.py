@@ -1,0 +1,194 @@
+"""Text as Python writes it, with precedence and redundant parentheses, in the full form.
+
+    not ( True ) and False or True      becomes   (((~1)&0)|1)
+    2 + 3 * 14 - 1 modulo 10            becomes   ((2+(3*4))+(9*1))
+
+Booleans: `or`, `and`, `not`, `True` or `1`, `False` or `0`. Whole numbers: `+`, `-` and `*`, a sign
+before an operand, literals of any size, all modulo the number of values. Where the algebra has no
+`-` of its own, a - b is a + (m-1) * b, and -b is (m-1) * b: the same number modulo m.
+
+Python's `eval` is not used, and nothing recurses: a nesting a million deep is an ordinary input.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NoReturn
+
+import numpy as np
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.syntax import Expression, ExpressionError, decode
+
+NUMBER = re.compile(r"[1-9](_?[0-9])*|0(_?0)*")  # as Python has it: no leading zeros
+DIGITS_AT_ONCE = 4_000  # Python converts no more than 4,300 into a number
+
+# A token id, or a span: its tokens and spans in the order they are written.
+Node = int | tuple["Node", ...]
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How Python's words become spans of an algebra. Higher numbers bind more tightly."""
+
+    operand: str  # what an operand may be, in words
+    literal: Callable[[str], int | None]
+    binary: dict[str, tuple[int, Callable[[Node, Node], Node]]]
+    unary: dict[str, tuple[int, Callable[[Node], Node]]]
+
+
+def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
+    """Read one expression. Raises `ExpressionError` at the first token that cannot stand there."""
+    text = decode(text, first_line)
+    dialect = dialect_of(algebra)
+    operands: list[Node] = []
+    waiting: list[tuple[int, str]] = []  # operators and `(`, with how tightly they bind
+    unclosed = 0  # parentheses
+    complete = False  # whether an operand has just ended
+
+    def reduce(precedence: int) -> None:
+        """Apply the operators that bind at least this tightly."""
+        while waiting and waiting[-1][0] >= precedence:
+            tightness, word = waiting.pop()
+            right = operands.pop()
+            unary = dialect.unary.get(word)
+            if unary and unary[0] == tightness:
+                operands.append(unary[1](right))
+            else:
+                operands.append(dialect.binary[word][1](operands.pop(), right))
+
+    def fail(offset: int, found: str) -> NoReturn:
+        if complete:
+            expected = f"an operator ({' '.join(dialect.binary)})"
+            expected += " or ')'" if unclosed else " or the end of the text"
+        else:
+            expected = f"{dialect.operand}, {', '.join(map(repr, dialect.unary))} or '('"
+        raise ExpressionError(f"expected {expected}, found {found}", text, offset, first_line)
+
+    for match in re.finditer(r"\w+|\S", text):
+        word = match[0]
+        if complete and word in dialect.binary:
+            precedence = dialect.binary[word][0]
+            reduce(precedence)
+            waiting.append((precedence, word))
+            complete = False
+        elif complete and word == ")" and unclosed:
+            reduce(1)
+            waiting.pop()
+            unclosed -= 1
+        elif not complete and word == "(":
+            waiting.append((0, word))
+            unclosed += 1
+        elif not complete and word in dialect.unary:
+            waiting.append((dialect.unary[word][0], word))
+        elif not complete and (literal := dialect.literal(word)) is not None:
+            operands.append(literal)
+            complete = True
+        else:
+            fail(match.start(), repr(word if len(word) <= 20 else word[:17] + "..."))
+    if not complete or unclosed:
+        note = f" ({unclosed} unclosed)" if unclosed else ""
+        fail(len(text.rstrip()), f"the end of the text{note}" if text.strip() else "no text")
+    reduce(1)
+    return Expression(algebra, _written(operands.pop()))
+
+
+def _written(node: Node) -> np.ndarray:
+    """The token ids of a tree, from left to right."""
+    ids: list[int] = []
+    rest: list[Node] = [node]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, int):
+            ids.append(item)
+        else:
+            rest += (CLOSE, *reversed(item), OPEN)
+    return np.array(ids, dtype=np.int16)
+
+
+@lru_cache(maxsize=16)
+def dialect_of(algebra: Algebra) -> Dialect:
+    """How to read for an algebra: its operators must be Python's, modulo the number of values."""
+    n = len(algebra.values)
+    if algebra.notation == "infix" and set(algebra.values) == {str(i) for i in range(n)}:
+        if (
+            n == 2
+            and _computes(algebra, "&", min, 2)
+            and _computes(algebra, "|", max, 2)
+            and _computes(algebra, "~", lambda a: 1 - a, 1)
+        ):
+            return _logic(algebra)
+        if _computes(algebra, "+", lambda a, b: (a + b) % n, 2) and _computes(
+            algebra, "*", lambda a, b: a * b % n, 2
+        ):
+            own_negation = _computes(algebra, "-", lambda a: -a % n, 1)
+            own_difference = _computes(algebra, "-", lambda a, b: (a - b) % n, 2)
+            return _arithmetic(algebra, own_negation, own_difference)
+    raise ValueError(
+        f"Python's text is for infix algebras with & | ~ on 0 and 1, or with + and * modulo the "
+        f"number of values, not for {algebra.name!r}"
+    )
+
+
+def _computes(algebra: Algebra, symbol: str, rule: Callable[..., int], arity: int) -> bool:
+    """Whether the algebra has this operator with this meaning."""
+    numbers = [int(value) for value in algebra.values]
+    return any(
+        all(
+            numbers[operator(places)] == rule(*(numbers[i] for i in places))
+            for places in product(range(len(numbers)), repeat=arity)
+        )
+        for operator in algebra.operators
+        if operator.symbol == symbol and operator.takes(arity)
+    )
+
+
+def _logic(algebra: Algebra) -> Dialect:
+    ids = algebra.token_ids
+    literals = {"True": ids["1"], "1": ids["1"], "False": ids["0"], "0": ids["0"]}
+    return Dialect(
+        operand="True, False, 1, 0",
+        literal=literals.get,
+        binary={
+            "or": (1, lambda a, b: (a, ids["|"], b)),
+            "and": (2, lambda a, b: (a, ids["&"], b)),
+        },
+        unary={"not": (3, lambda a: (ids["~"], a))},
+    )
+
+
+def _arithmetic(algebra: Algebra, own_negation: bool, own_difference: bool) -> Dialect:
+    ids, modulus = algebra.token_ids, len(algebra.values)
+    zero, minus_one = ids["0"], ids[str(modulus - 1)]
+
+    def literal(word: str) -> int | None:
+        if not NUMBER.fullmatch(word):
+            return None
+        digits, value = word.replace("_", ""), 0
+        for start in range(0, len(digits), DIGITS_AT_ONCE):
+            part = digits[start : start + DIGITS_AT_ONCE]
+            value = (value * pow(10, len(part), modulus) + int(part)) % modulus
+        return ids[str(value)]
+
+    def negative(a: Node) -> Node:
+        if own_negation:
+            return (ids["-"], a)
+        return (zero, ids["-"], a) if own_difference else (minus_one, ids["*"], a)
+
+    def difference(a: Node, b: Node) -> Node:
+        if own_difference:
+            return (a, ids["-"], b)
+        return (a, ids["+"], (minus_one, ids["*"], b))
+
+    return Dialect(
+        operand="a whole number",
+        literal=literal,
+        binary={
+            "+": (1, lambda a, b: (a, ids["+"], b)),
+            "-": (1, difference),
+            "*": (2, lambda a, b: (a, ids["*"], b)),
+        },
+        unary={"-": (3, negative), "+": (3, lambda a: a)},
+    )

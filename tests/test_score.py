@@ -1,0 +1,260 @@
+"""`exactformer score`, and the other commands on published notations, as a user meets them.
+
+Published files are checked where EXACTFORMER_DATA names their folder.
+"""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import exactformer as ef
+from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.long_range import draw_long_range
+from exactformer.domains.nangia import format_nangia
+from exactformer.domains.sampling import draw
+from tests.test_cli_model import exactformer, output, refused
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def published(name: str) -> Path:
+    folder = os.environ.get("EXACTFORMER_DATA")
+    if not folder:
+        pytest.skip("EXACTFORMER_DATA does not name the folder of the published files")
+    return Path(folder) / name
+
+
+def score(*arguments: str | Path, stdin: bytes = b"") -> dict:
+    status, printed, errors = exactformer("score", *arguments, "--json", stdin=stdin)
+    assert errors == ""
+    result = json.loads(printed)
+    assert status == (0 if result["correct"] == result["total"] else 1)
+    return result
+
+
+def rows(path: Path, expressions: list[ef.Expression]) -> Path:
+    lines = [f"{ef.oracle(e)}\t{format_nangia(e)}" for e in expressions]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def nangia_file(tmp_path) -> Path:
+    return rows(tmp_path / "rows.tsv", draw(listops(4, "mean"), 3, 50, np.random.default_rng(0)))
+
+
+# Published files
+
+
+@pytest.mark.parametrize(
+    ("number", "total"), list(enumerate([6, 410, 2198, 4104, 5361, 6027])), ids=str
+)
+def test_published_logic(number, total):
+    result = score("boolean", published(f"logic/test{number}"), "--weights", "7520")
+    assert (result["correct"], result["total"]) == (total, total)
+    assert (result["format"], result["verdict"]) == ("bowman", "exact")
+
+
+# The Long Range Arena's
+
+
+def test_the_long_range_arena_set_as_data():
+    data = json.loads(
+        output("sample", "listops", "--format", "lra", "--count", "2", "--seed", "3", "--json")
+    )
+    expressions = draw_long_range(2, np.random.default_rng(3))
+    assert [row["expression"] for row in data] == [format_nangia(e) for e in expressions]
+    assert [row["value"] for row in data] == [ef.oracle(e) for e in expressions]
+
+
+@pytest.mark.parametrize("extra", [["boolean"], ["listops", "--depth", "3"], ["listops-10-mean"]])
+def test_the_long_range_arena_set_is_what_it_is(extra):
+    assert "the Long Range Arena's set is of listops" in refused(
+        "sample", *extra, "--format", "lra"
+    )
+
+
+# Rows right and wrong
+
+
+def test_what_a_user_reads(nangia_file):
+    text = output("score", "listops", nangia_file)
+    assert text.splitlines() == [
+        "50 of 50 rows right",
+        f"  file     {nangia_file} (nangia)",
+        "  algebra  listops-4-mean: MAX of 2 to 4, MIN of 2 to 4, MED of 2 to 4, SM of 2 to 4",
+        "  median   of an even number: the floor of their mean, as published",
+        "  weights  constructed: exact",
+    ]
+
+
+def test_wrong_rows_are_shown(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("2\t[MAX 1 2 ]\n" + "3\t[MAX 1 2 ]\n" * 12)
+    status, printed, errors = exactformer("score", "listops", path)
+    assert (status, errors) == (1, "")
+    assert printed.startswith("1 of 13 rows right\n")
+    assert "line 2: expected 3, found 2" in printed
+    assert "line 11: expected 3, found 2\n  and 2 more" in printed
+    assert "line 12:" not in printed
+    assert score("listops", path)["wrong"][-1] == {"line": 13, "expected": "3", "found": "2"}
+
+
+def test_wrong_relations_are_shown(tmp_path):
+    path = tmp_path / "pairs"
+    path.write_text("#\ta\tb\n=\ta\t( not a )\n")
+    result = score("boolean", path)
+    assert (result["correct"], result["total"]) == (1, 2)
+    assert result["wrong"] == [{"line": 2, "expected": "=", "found": "^"}]
+
+
+def test_both_medians(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("5\t[MED 2 9 ]\n2\t[MED 2 9 ]\n")
+    assert score("listops", path)["wrong"] == [{"line": 2, "expected": "2", "found": "5"}]
+    lower = score("listops", path, "--median", "lower")
+    assert lower["wrong"] == [{"line": 1, "expected": "5", "found": "2"}]
+    assert lower["algebra"] == "listops"
+
+
+def test_tsv_in_any_domain(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text(output("sample", EXAMPLES / "kleene.toml", "--depth", "4"))
+    assert score(EXAMPLES / "kleene.toml", path)["correct"] == 10
+    path.write_text(output("sample", "boolean", "--depth", "4"))
+    result = score("boolean", path, "--format", "tsv", "--weights", "fitted")
+    assert (result["correct"], result["median"], result["weights"]) == (10, None, "fitted")
+
+
+def test_standard_input():
+    assert score("listops", "-", stdin=b"2\t[MAX 1 2 ]\n")["correct"] == 1
+    assert score("listops", "-", stdin=b"Source\tTarget\n[MAX 1 2 ]\t2\n")["correct"] == 1
+
+
+# Refusals
+
+
+def test_a_bad_file(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("1\t1\n2\t( ( [MAX 1 ) ] )\nx\t1\n")
+    errors = refused("score", "listops", path)
+    assert f"{path}: line 2, column 16: expected 3 or more parentheses" in errors
+    assert "line 3, column 1: expected one of" in errors
+    assert "missing" in refused("score", "listops", tmp_path / "missing")
+    assert "found an empty file" in refused("score", "listops", "-")
+
+
+def test_weights_that_do_not_cover_the_file(tmp_path, nangia_file):
+    errors = refused("score", "listops", nangia_file, "--weights", "7520")
+    assert "7520: weights for 'listops' do not cover MAX of 4 operands (line " in errors
+    path = tmp_path / "first.tsv"
+    path.write_text("1\t1\n1\t[FIRST 1 2 ]\n")
+    errors = refused("score", "listops", path, "--weights", "7520")
+    assert "do not cover FIRST of 2 operands (line 2)" in errors
+    assert "do not cover FIRST of 2" in refused("score", "listops-5-mean", path)
+
+
+def test_weights_with_another_median(tmp_path):
+    path = tmp_path / "rows.tsv"
+    path.write_text("5\t[MED 2 9 ]\n")
+    errors = refused("score", "listops", path, "--weights", "7520")
+    assert "MED of 'listops' is not that of ListOps with --median mean" in errors
+    assert score("listops", path, "--weights", "7520", "--median", "lower")["correct"] == 0
+    path.write_text("9\t[MAX 2 9 ]\n")
+    assert score("listops", path, "--weights", "7520")["correct"] == 1
+
+
+def test_wider_weights_than_the_file_needs(tmp_path, nangia_file):
+    weights = tmp_path / "wide.safetensors"
+    ef.construct(listops(5, "mean"), "table").save(weights)
+    result = score("listops", nangia_file, "--weights", weights)
+    assert (result["correct"], result["algebra"]) == (50, "listops-5-mean")
+    assert score("listops-5-mean", nangia_file, "--weights", weights)["correct"] == 50
+    assert "not for this" in refused("score", "listops-6-mean", nangia_file, "--weights", weights)
+
+
+def test_weights_that_are_not_certified(tmp_path, short_search):
+    model = ef.construct(boolean())
+    blind = replace(model.weights, W_Q=torch.zeros_like(model.weights.W_Q))
+    ef.Model(boolean(), blind).save(tmp_path / "wrong")
+    (tmp_path / "pairs").write_text("#\ta\tb\n")
+    errors = refused("score", "boolean", tmp_path / "pairs", "--weights", tmp_path / "wrong")
+    assert "are not certified (inexact)" in errors
+
+
+def test_what_does_not_fit_together(nangia_file):
+    median = ("--median", "mean")
+    assert "'listops-5' has its own" in refused("score", "listops-5", nangia_file, *median)
+    for format in ("bowman", "tsv"):
+        errors = refused("score", "boolean", nangia_file, "--format", format, *median)
+        assert f"not for {format}" in errors
+    assert "not for 'boolean'" in refused("score", "boolean", nangia_file, "--format", "nangia")
+    errors = refused("score", "listops", nangia_file, "--format", "bowman")
+    assert "for the domain boolean, not 'listops'" in errors
+    assert "--format" in refused("score", "listops", nangia_file, "--format", "csv")
+
+
+# The notations elsewhere
+
+
+def test_eval_in_python_syntax():
+    python = ("--syntax", "python")
+    assert output("eval", "boolean", "not ( True ) and False or True", *python) == "1\n"
+    assert output("eval", "arithmetic", "2 + 3*14 - 5", *python) == "9\n"
+    assert output("eval", "arithmetic-mod-7", *python, "--", "-1 - 1") == "5\n"
+    lines = output("eval", "boolean", "--file", "-", *python, stdin=b"1 or 0\nnot 1\n")
+    assert lines == "1\n0\n"
+    errors = refused("eval", "boolean", "--file", "-", *python, stdin=b"1\nnot and\n")
+    assert "line 2, column 5: expected True" in errors
+    assert "not for 'listops'" in refused("eval", "listops", "1", *python)
+
+
+def test_eval_in_nangias_syntax():
+    nangia = ("--syntax", "nangia")
+    assert output("eval", "listops", "( ( ( [MED 2 ) 9 ) ] )", *nangia) == "2\n"
+    assert output("eval", "listops-3-mean", "[MED 2 9]", *nangia) == "5\n"
+    errors = refused("eval", "listops", "[MAX 1 2 3 4 ]", *nangia)
+    assert "line 1, column 14: MAX of 4 operands is outside 'listops'" in errors
+
+
+def test_a_users_algebra_wherever_a_domain_is(tmp_path):
+    kleene = EXAMPLES / "kleene.toml"
+    assert output("eval", kleene, "(true and (not unknown))") == "unknown\n"
+    assert json.loads(output("info", kleene, "--json"))["name"] == "kleene"
+    assert len(output("sample", kleene).splitlines()) == 10
+    assert "value unknown after 1 iteration" in output("trace", kleene, "(not unknown)")
+    weights, proof = tmp_path / "weights", tmp_path / "proof"
+    output("construct", kleene, "--out", weights)
+    assert output("certify", kleene, "--weights", weights, "--out", proof).startswith("exact")
+    assert output("verify", proof, weights).startswith("accepted: kleene")
+    assert output("eval", kleene, "true", "--weights", weights) == "true\n"
+    assert ef.load(weights).algebra == ef.load_algebra(kleene)
+
+
+def test_a_users_algebra_with_mistakes(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text('name = "mine"\nvalues = ["0", 1]\n')
+    for command in (["info", path], ["eval", path, "1"], ["score", path, path]):
+        errors = refused(*command)
+        assert f"{path}: 3 mistakes notation: expected" in errors
+        assert "values: expected" in errors
+    assert "missing.toml" in refused("info", tmp_path / "missing.toml")
+
+
+def test_variants_have_names():
+    for name, algebra in {
+        "listops-10-mean": listops(10, "mean"),
+        "listops-any-max-first": listops(None, operators=("MAX", "FIRST")),
+        "listops-mean": listops(median="mean"),
+        "arithmetic-mod-7": ef.arithmetic(7),
+    }.items():
+        assert algebra.name == name
+        facts = json.loads(output("info", name, "--json"))
+        assert facts["vocabulary"] == list(algebra.vocabulary)
+    for name in ("listops-mean-5", "arithmetic-mod-1", "arithmetic-7", "boolean-3"):
+        assert "expected" in refused("info", name)
