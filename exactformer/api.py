@@ -19,7 +19,7 @@ from exactformer.weightfile import WeightFile
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 
-FeedforwardKind = Literal["closed", "table", "fitted"]
+FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,14 @@ class Model:
 
 
 def construct(
-    algebra: Algebra, feedforward: FeedforwardKind = "closed", *, dense: bool = False
+    algebra: Algebra, feedforward: FeedforwardKind | None = None, *, dense: bool = False
 ) -> Model:
     """A model written down without training.
 
-    feedforward   "closed": a perceptron in closed form; "table": a look-up table;
-                  "fitted": the paper's perceptron, fitted to the table and shipped.
+    feedforward   "closed": a perceptron in closed form; "units": gated units for named rules, which
+                  take any number of operands; "table": a look-up table; "fitted": the paper's
+                  perceptron, fitted to the table and shipped. Without it, the first of closed,
+                  units and table that can be had; `origin` says which.
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
     if feedforward == "fitted":
@@ -96,11 +98,9 @@ def construct(
         if model.algebra != algebra:
             raise ValueError(f"the fitted perceptron is for another algebra named {algebra.name!r}")
         weights = model.weights
-    elif feedforward in ("closed", "table"):
-        make = by_hand.closed_form if feedforward == "closed" else by_hand.table
-        weights = by_hand.assemble(algebra, make(algebra))
     else:
-        raise ValueError(f"expected feedforward closed, table or fitted, found {feedforward!r}")
+        feedforward, f = by_hand.feedforward(algebra, feedforward)
+        weights = by_hand.assemble(algebra, f)
     if dense:
         weights = by_hand.dense(weights, torch.Generator().manual_seed(0))
     return Model(algebra, weights, {"made": "constructed", "feedforward": feedforward})
@@ -108,13 +108,14 @@ def construct(
 
 def find(algebra: Algebra, name: str) -> Model:
     """Weights for an algebra by the name a user gives them on the command line: `constructed`,
-    `constructed/table`, `constructed/fitted`, `constructed/dense`, a shipped name, or a file.
+    `constructed/closed`, `constructed/units`, `constructed/table`, `constructed/fitted`,
+    `constructed/dense`, a shipped name, or a file.
     """
     if name.split("/")[0] == "constructed":
-        kind = name.partition("/")[2] or "closed"
+        kind = name.partition("/")[2] or None
         if kind == "dense":
             return construct(algebra, dense=True)
-        return construct(algebra, cast(FeedforwardKind, kind))
+        return construct(algebra, cast(FeedforwardKind | None, kind))
     model = look_up(algebra.name, name)
     if model.algebra != algebra:
         raise ValueError(

@@ -64,6 +64,8 @@ class Certificate:
             },
             "algebra": self.algebra.to_dict(),
         }
+        if findings.most_operands:
+            data["most_operands"] = findings.most_operands
         if self.counterexample:
             example = self.counterexample
             data["counterexample"] = {
@@ -83,6 +85,9 @@ class Certificate:
             lines.append(f"  first wrong row: {findings.wrong_rows[0]}")
         lines.append(f"  smallest margin {float(findings.smallest_margin):.6g}")
         lines.append(f"  rounding at most {float(findings.rounding_bound):.6g}")
+        if findings.most_operands:
+            bounds = ", ".join(f"{n} in {name}" for name, n in findings.most_operands.items())
+            lines.append(f"  operands of one span: up to {bounds}; more are refused")
         if self.counterexample:
             example = self.counterexample
             kind = "shortest counterexample" if example.shortest else "counterexample"

@@ -15,6 +15,26 @@ value and loses one level, whatever its size (the paper's two theorems). If more
 stays farther from the threshold than rounding can move it, in any order of summation, the same
 holds on every device. Attention adds whole numbers small enough for float16 and bfloat16; the
 feedforward runs in IEEE float32, not in a format such as TF32 that goes by its name.
+
+Where order matters there is a second gate, G_R. A token's rank is the sum of this gate over the
+tokens of its span up to itself, and its rank selects the slot in which it is added up. Without its
+zero vectors, a span is a known sequence of tokens: `( a op b )`, `( op a )` or `( op a b ... )`.
+Zero vectors add nothing to a rank, wherever they stand; and a span that was reduced earlier has
+left exactly one value, at its operator's position, so between the operands before it and those
+after it. So the slots, and with them what each position receives, depend only on the operator and
+the tuple of its operands, again one of finitely many: each tuple is a case, with the slots that
+this very gate gives it.
+
+Units (`domains/units.py`) take any number of operands, so their cases have no end. There the check
+is structural. With a gate of the rank that is 1 on values and 0 elsewhere and the paper's routing,
+an operator receives its own token once and each operand once, the i-th in slot i and the last slot
+with all that are left; all other positions receive nothing. The units are then held against those
+that each operator's rule needs, whole number by whole number; why they compute the rule, for any
+number of operands, is said there rule by rule. What they read out is gated by the operator's own
+token: where that is missing, so at every other position, the output is zero, and no operator sees
+another's units. What remains is that numbers are whole and exact: counts of operands, as far as the
+number format goes (`most_operands`; the model refuses a longer span), and the units' sums in
+float64.
 """
 
 import json
@@ -27,7 +47,9 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.catalog import CATALOG
-from exactformer.weightfile import Arrays, WeightFile
+from exactformer.domains.syntax import span_tokens
+from exactformer.domains.units import slots_of, units_of
+from exactformer.weightfile import UNITS, Arrays, WeightFile
 
 UNIT = Fraction(1, 2**24)  # float32's unit roundoff
 TINY = Fraction(1, 2**126)  # float32's smallest normal number: what an underflow can lose
@@ -36,6 +58,8 @@ NO_BOUND = Fraction(2**1000)  # above any output, where float32 may overflow
 EXACT_INTEGER = 2**24  # whole numbers up to here are exact in float32,
 EXACT_NARROW = 2**8  # and up to here in bfloat16 and float16 too
 LARGE_VECTOR = 2**7  # dense vectors with entries below this do not overflow in float16
+MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counted exactly
+EXACT_DOUBLE = 2**53  # whole numbers up to here are exact in float64
 SMALLEST_UNIT = 2**100  # multiples of one over this do not underflow
 
 
@@ -49,6 +73,7 @@ class Findings:
     wrong_rows: tuple[str, ...]
     smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
     rounding_bound: Fraction  # most that float32 can move an output
+    most_operands: dict[str, int] | None = None  # of one span, by format; None: all that may come
 
     @property
     def exact(self) -> bool:
@@ -60,17 +85,29 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
     gate, W_Q, W_K = (_integers(arrays[name]) for name in ("G_PE", "W_Q", "W_K"))
     right_gate = np.zeros(len(algebra.vocabulary), dtype=int)
     right_gate[OPEN], right_gate[CLOSE] = 1, -1
+    gate_is_right = bool((gate == right_gate).all())
     binary = bool(np.isin(W_Q, (0, 1)).all() and np.isin(W_K, (0, 1)).all())
-    H, targets, labels = _rows(algebra, W_Q @ W_K.T)
+    if "U_in" in arrays:
+        return _check_units(algebra, arrays, W_Q @ W_K.T, gate_is_right)
+    G_R = _integers(arrays["G_R"]) if "G_R" in arrays else None
+    first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
+    slots = len(first_tensor) // len(algebra.vocabulary)
+    H, targets, labels = _rows(algebra, W_Q @ W_K.T, G_R, slots)
+    distinct, back = np.unique(H, axis=0, return_inverse=True)
     if "bags" in arrays:
-        outputs, scale, error = _look_up(H, arrays)
+        outputs, scale, error = _look_up(distinct, arrays)
     else:
-        outputs, scale, error = _perceptron(H, arrays, activation)
+        outputs, scale, error = _perceptron(distinct, arrays, activation)
+    outputs = outputs[back.reshape(-1)]
     right = ((outputs > 0) == (targets > 0)).all(axis=1)
     smallest = Fraction(int(abs(outputs).min()), scale)
+    if G_R is None:
+        order = {"no operator depends on the order of its operands": slots_of(algebra) == 1}
+    else:
+        order = {"the rank gate is -1, 0 or 1": bool((abs(G_R) <= 1).all())}
     conditions = {
-        "no operator depends on the order of its operands": not algebra.ordered,
-        "the gate is +1 on '(', -1 on ')', 0 elsewhere": bool((gate == right_gate).all()),
+        **order,
+        "the gate is +1 on '(', -1 on ')', 0 elsewhere": gate_is_right,
         "routed sums are whole numbers that every format holds": binary
         and max(int(H.max()), algebra.require_fan_in()) <= EXACT_NARROW,
         "every span becomes its value at the operator and zero elsewhere": bool(right.all()),
@@ -84,6 +121,71 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
         conditions["dense vectors read back as their tokens"] = _reads_back(arrays["E"])
     wrong = tuple(label for label, ok in zip(labels, right, strict=True) if not ok)
     return Findings(algebra.name, conditions, len(H), wrong, smallest, error)
+
+
+def _check_units(
+    algebra: Algebra, arrays: Arrays, routes: NDArray, gate_is_right: bool
+) -> Findings:
+    """The conditions where the feedforward is made of units: nothing is listed."""
+    D, first = len(algebra.vocabulary), algebra.first_operator
+    values, operators = np.arange(2, first), np.arange(first, D)
+    right_routes = np.zeros((D, D), dtype=int)
+    right_routes[np.ix_(operators, values)] = 1
+    right_routes[operators, operators] = 1
+    wrong = _wrong_units(algebra, arrays)
+    largest = abs(arrays["U_in"].astype(int)).max() * MOST_OPERANDS["float32"]
+    conditions = {
+        "the gate is +1 on '(', -1 on ')', 0 elsewhere": gate_is_right,
+        "an operator receives itself and its operands once, and nothing else receives": bool(
+            (routes == right_routes).all()
+        ),
+        "every operator's units are those of its rule": not wrong,
+        "sums of units are whole numbers that float64 holds": bool(
+            largest + abs(arrays["U_bias"].astype(int)).max() < EXACT_DOUBLE
+        ),
+    }
+    if "G_R" in arrays:
+        right_rank = (np.arange(D) >= 2) & (np.arange(D) < first)
+        conditions["the rank gate is 1 on values, 0 elsewhere"] = bool(
+            (_integers(arrays["G_R"]) == right_rank).all()
+        )
+    if "E" in arrays:
+        conditions["dense vectors read back as their tokens"] = _reads_back(arrays["E"])
+    unlimited = algebra.max_fan_in is None or algebra.max_fan_in > EXACT_NARROW
+    most = MOST_OPERANDS if unlimited else None
+    units = arrays["U_in"].shape[1]
+    return Findings(algebra.name, conditions, units, wrong, Fraction(1, 2), Fraction(0), most)
+
+
+def _wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[str, ...]:
+    """What differs from the units that the operators' rules need."""
+    D, slots = len(algebra.vocabulary), slots_of(algebra)
+    try:
+        needed = [units_of(algebra, operator) for operator in algebra.operators]
+    except ValueError as error:
+        return (str(error),)
+    pairs = [(o, unit) for o, parts in enumerate(needed) for unit in parts.units]
+    W, bias, cap, period, code, readout = (arrays[name] for name in UNITS)
+    if W.shape != (slots * D, len(pairs)) or readout.shape[1] < max(
+        len(parts.readout) for parts in needed
+    ):
+        return (f"expected {len(pairs)} units in {slots} slots, with a read-out of every code",)
+    wrong: list[str] = []
+    for column, (o, unit) in enumerate(pairs):
+        weights = np.zeros((slots, D), dtype=int)
+        weights[:, 2 : algebra.first_operator] = unit.weights
+        codes = np.arange(len(needed)) == o
+        same = (
+            (W[:, column] == weights.reshape(-1)).all()
+            and (bias[column], cap[column], period[column]) == (unit.bias, unit.cap, unit.period)
+            and (code[column] == codes * unit.code).all()
+        )
+        if not same:
+            wrong.append(f"unit {column} of {algebra.operators[o].symbol}")
+    for o, parts in enumerate(needed):
+        if readout[o, : len(parts.readout)].tolist() != [2 + place for place in parts.readout]:
+            wrong.append(f"the read-out of {algebra.operators[o].symbol}")
+    return tuple(wrong)
 
 
 class ProofRejected(Exception):
@@ -116,28 +218,37 @@ def verify(proof_path: Path, weights_path: Path) -> Findings:
     for name, value in found.items():
         if claims[name] != value:
             raise ProofRejected(f"{proof_path} claims {name} {claims[name]!r}, but found {value!r}")
+    if proof.get("most_operands") != findings.most_operands:
+        raise ProofRejected(f"{proof_path}: its bounds on operands are not those of the weights")
     if margins != [findings.smallest_margin, findings.rounding_bound]:
         raise ProofRejected(f"{proof_path}: its margins are not those of the weights")
     return findings
 
 
-def _rows(algebra: Algebra, routes: NDArray) -> tuple[NDArray, NDArray, list[str]]:
-    """What each kind of position receives: for every bag and token in it, and the zero vector.
+def _rows(
+    algebra: Algebra, routes: NDArray, G_R: NDArray | None, slots: int
+) -> tuple[NDArray, NDArray, list[str]]:
+    """What each kind of position receives: for every span and token in it, and the zero vector.
 
     `routes[a, b]` is how often a position that holds token a receives each token b of its span.
     """
     D = len(algebra.vocabulary)
-    received, targets = [np.zeros(D, dtype=int)], [np.zeros(D, dtype=int)]
+    received, targets = [np.zeros(slots * D, dtype=int)], [np.zeros(D, dtype=int)]
     labels = ["the zero vector"]
-    for token, operator in enumerate(algebra.operators, start=algebra.first_operator):
-        for operands, value in operator.table.items():
-            bag = np.zeros(D, dtype=int)
-            np.add.at(bag, [OPEN, CLOSE, token, *(2 + i for i in operands)], 1)
-            for position in np.flatnonzero(bag):
-                received.append(routes[position] * bag)
-                targets.append(np.arange(D) == (2 + value if position == token else -1))
-                shown = " ".join(algebra.values[i] for i in operands)
-                labels.append(f"{algebra.vocabulary[position]} in {operator.symbol} of {shown}")
+    for o, operands, value in algebra.cases(every_order=algebra.ordered or G_R is not None):
+        operator = algebra.first_operator + o
+        span = span_tokens(algebra, operator, [2 + operand for operand in operands])
+        bag = np.zeros((slots, D), dtype=int)
+        ranks = np.cumsum(G_R[span]) if G_R is not None else np.ones(len(span), dtype=int)
+        for slot, token in zip(np.clip(ranks - 1, 0, slots - 1), span, strict=True):
+            bag[slot, token] += 1
+        for position in np.flatnonzero(bag.sum(axis=0)):
+            received.append((routes[position] * bag).reshape(-1))
+            targets.append(np.arange(D) == (2 + value if position == operator else -1))
+            shown = " ".join(algebra.values[i] for i in operands)
+            labels.append(
+                f"{algebra.vocabulary[position]} in {algebra.vocabulary[operator]} of {shown}"
+            )
     return np.array(received), np.array(targets), labels
 
 
@@ -145,7 +256,7 @@ def _look_up(H: NDArray, arrays: Arrays) -> tuple[NDArray, int, Fraction]:
     """Outputs 1/2 and -1/2 as whole numbers over two; nothing rounds."""
     bags, outputs = arrays["bags"].tolist(), arrays["outputs"].astype(int)
     table = {tuple(bag): output for bag, output in zip(bags, outputs, strict=True)}
-    nothing = np.zeros(H.shape[1], dtype=int)
+    nothing = np.zeros(outputs.shape[1], dtype=int)
     found = np.array([table.get(tuple(row), nothing) for row in H.tolist()])
     return 2 * found - 1, 2, Fraction(0)
 

@@ -26,9 +26,13 @@ FORMAT = "exactformer weights 1"
 ROUTING = {"G_PE", "W_Q", "W_K"}
 PERCEPTRON = {"W_1", "b_1", "W_2", "b_2"}
 TABLE = {"bags", "outputs"}
-LOGITS = {f"{name}_logits" for name in ROUTING}  # what the discrete ones were learned as
-OPTIONAL = {"E"} | LOGITS
-REAL = PERCEPTRON | OPTIONAL  # float32, which the proof is about; all others are whole numbers
+UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
+RANK = "G_R"  # where the order of operands matters
+LOGITS = {f"{name}_logits" for name in ROUTING | {RANK}}  # what the discrete ones were learned as
+OPTIONAL = {"E", RANK} | LOGITS
+REAL = (
+    PERCEPTRON | LOGITS | {"E"}
+)  # float32, which the proof is about; all others are whole numbers
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class WeightFile:
 
     algebra: Algebra
     arrays: Arrays
-    activation: str | None  # of the perceptron; None for a table
+    activation: str | None  # of the perceptron; None for a table and for units
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -80,20 +84,29 @@ class WeightFile:
     def _check(self) -> None:
         """Names, shapes and finiteness, so that whoever uses the arrays can rely on them."""
         names = set(self.arrays) - OPTIONAL
-        if names not in (ROUTING | PERCEPTRON, ROUTING | TABLE):
+        if names not in (ROUTING | PERCEPTRON, ROUTING | TABLE, ROUTING | set(UNITS)):
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
         if ("W_1" in names) != (self.activation in ("relu", "square")):
             raise ValueError(f"unexpected activation {self.activation!r}")
         D = len(self.algebra.vocabulary)
-        d_h = (self.arrays["W_Q"].shape or (0,))[-1]
+        d_h = self._size("W_Q", -1)
         expected: dict[str, tuple[int, ...]] = {"G_PE": (D,), "W_Q": (D, d_h), "W_K": (D, d_h)}
         if "W_1" in names:
-            m = (self.arrays["W_1"].shape or (0,))[-1]
-            expected |= {"W_1": (D, m), "b_1": (m,), "W_2": (m, D), "b_2": (D,)}
+            m = self._size("W_1", -1)
+            width = self._width(self._size("W_1", 0), D)
+            expected |= {"W_1": (width, m), "b_1": (m,), "W_2": (m, D), "b_2": (D,)}
+        elif "U_in" in names:
+            m = self._size("U_in", -1)
+            width = self._width(self._size("U_in", 0), D)
+            operators = len(self.algebra.operators)
+            codes = self._size("U_readout", -1)
+            shapes = ((width, m), (m,), (m,), (m,), (m, operators), (operators, codes))
+            expected |= dict(zip(UNITS, shapes, strict=True))
         else:
-            rows = len(self.arrays["bags"])
-            expected |= {"bags": (rows, D), "outputs": (rows, D)}
-        optional = {"E": (D, D)} | {f"{name}_logits": expected[name] for name in ROUTING}
+            rows, width = self._size("bags", 0), self._width(self._size("bags", -1), D)
+            expected |= {"bags": (rows, width), "outputs": (rows, D)}
+        optional = {"E": (D, D), RANK: (D,), f"{RANK}_logits": (D,)}
+        optional |= {f"{name}_logits": expected[name] for name in ROUTING}
         expected |= {name: optional[name] for name in OPTIONAL & self.arrays.keys()}
         for name, shape in expected.items():
             array = self.arrays[name]
@@ -106,9 +119,21 @@ class WeightFile:
                 raise ValueError(f"tensor {name}: expected {kind.__name__}, found {array.dtype}")
             if not np.isfinite(array).all():
                 raise ValueError(f"tensor {name}: expected finite numbers, found others")
+        if f"{RANK}_logits" in self.arrays and RANK not in self.arrays:
+            raise ValueError(f"tensor {RANK}_logits: there is no {RANK}")
+        readout = self.arrays.get("U_readout")
+        if readout is not None and ((readout < -1) | (readout >= D)).any():
+            raise ValueError(f"tensor U_readout: expected tokens from 0 to {D - 1}, or -1 for none")
         bags = self.arrays.get("bags")
         if bags is not None and len(np.unique(bags, axis=0)) < len(bags):
             raise ValueError("tensor bags: the same bag is there twice")
+
+    def _size(self, name: str, axis: int) -> int:
+        return (self.arrays[name].shape or (0,))[axis]
+
+    def _width(self, found: int, D: int) -> int:
+        """Of a routed bag: two or more slots of D numbers with a rank gate, one without."""
+        return max(2, found // D) * D if RANK in self.arrays else D
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ Each rule is given as a plain function, so that tests can compute a value withou
 """
 
 from collections.abc import Callable
+from itertools import permutations, product
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
@@ -99,6 +100,39 @@ LETTERS = Algebra(
     "letters",
     ("T", "F"),
     (_operator("letters", "A", (2,), ("T", "F")), _operator("letters", "N", (1,), ("T", "F"))),
+    "infix",
+)
+
+# Arithmetic with subtraction: two operators that ignore order beside one that does not.
+MODULO_7 = Algebra(
+    "modulo-7",
+    DIGITS[:7],
+    (
+        Operator.named("+", "sum", [2], 7),
+        Operator.named("-", "difference", [2], 7),
+        Operator.named("*", "product", [2], 7),
+    ),
+    "infix",
+)
+
+# The six permutations of three things, each by where it sends 0, 1 and 2; first the right one acts.
+PERMUTATIONS = tuple(permutations(range(3)))
+S3 = Algebra(
+    "s3",
+    ("e", "r", "s", "t", "u", "v"),
+    (
+        Operator(
+            "*",
+            (2,),
+            {
+                (a, b): PERMUTATIONS.index(
+                    tuple(PERMUTATIONS[a][PERMUTATIONS[b][i]] for i in range(3))  # pyright: ignore
+                )
+                for a, b in product(range(6), repeat=2)
+            },
+            ordered=True,
+        ),
+    ),
     "infix",
 )
 

@@ -12,6 +12,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth
 from exactformer.domains.syntax import Expression
 from exactformer.model.circuit import Weights, run
+from exactformer.model.construct import bags
 from exactformer.model.encode import initial_state, read_values
 from exactformer.model.feedforward import MLP
 
@@ -92,14 +93,8 @@ def brute_force(models: Sequence[Weights], truths: list[Truth]) -> list[list[Exp
 @torch.no_grad()
 def smallest_outputs(algebra: Algebra, weights: Weights) -> torch.Tensor:
     """For each output the least positive one over all bags, and the least negative one's size."""
-    rows = torch.zeros(1, weights.G_PE.shape[-1])
-    for o, operator in enumerate(algebra.operators):
-        for key in operator.table:
-            row = torch.zeros_like(rows[:1])
-            row[0, algebra.first_operator + o] = 1
-            for operand in key:
-                row[0, 2 + operand] += 1
-            rows = torch.cat([rows, row])
+    rows = bags(algebra)[0]
+    rows = torch.cat([torch.zeros_like(rows[:1]), rows])
     Z = weights.f(rows)
     far = torch.full_like(Z, 1e4)
     above = torch.where(Z > 0, Z, far).amin(0)

@@ -188,7 +188,9 @@ def test_unknown_weights_name_the_known():
         assert "boolean/fitted" in errors
         assert "listops/fitted" in errors
         assert "'nonesuch'" in errors
-    assert "closed, table or fitted" in refused("certify", "boolean", "--weights", "constructed/x")
+    assert "closed, units, table or fitted" in refused(
+        "certify", "boolean", "--weights", "constructed/x"
+    )
 
 
 def test_weights_of_another_domain_are_refused(tmp_path):

@@ -11,13 +11,14 @@ from scipy.optimize import linprog
 
 from exactformer.api import FeedforwardKind, Model, construct
 from exactformer.certify import certify
-from exactformer.domains.algebra import Algebra, Operator, operand_keys
+from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
+from exactformer.domains.rules import operand_keys
 from exactformer.domains.sampling import draw, enumerate_depth
 from exactformer.domains.syntax import parse
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.construct import assemble, bags, closed_form, gate, routing, table
+from exactformer.model.construct import assemble, closed_form, gate, routing
 from exactformer.model.feedforward import MLP
 from exactformer.model.fit import fit
 from tests.algebras import ENDS, KLEENE, LETTERS, MINUS, TASKS
@@ -44,7 +45,9 @@ def test_the_table_of_cases(domain, kind, dense):
     assert (model.weights.E is not None) == dense
 
 
-@pytest.mark.parametrize("algebra", [KLEENE, LETTERS], ids=lambda algebra: algebra.name)
+@pytest.mark.parametrize(
+    "algebra", [KLEENE, LETTERS, MINUS, ENDS], ids=lambda algebra: algebra.name
+)
 @pytest.mark.parametrize("kind", ["closed", "table"])
 def test_other_algebras_work_too(algebra, kind):
     model = construct(algebra, kind)
@@ -93,23 +96,17 @@ def test_gate_and_routing_are_those_of_the_paper():
     ]
 
 
-@pytest.mark.parametrize("algebra", [MINUS, ENDS], ids=lambda algebra: algebra.name)
-@pytest.mark.parametrize("make", [routing, bags, table, closed_form, construct])
-def test_operators_that_heed_order_are_refused(algebra, make):
-    with pytest.raises(ValueError, match="depends on the order of its operands"):
-        make(algebra)
-
-
 def test_too_many_bags_for_a_closed_form_is_an_error():
     large = arithmetic(150)
     with pytest.raises(ValueError, match=r"'\*'.*too many bags.*use the table"):
-        construct(large)
-    model = construct(large, "table")
+        construct(large, "closed")
+    model = construct(large)
+    assert model.origin["feedforward"] == "table"
     assert model("((149*149)+(7*30))") == "61"
 
 
 def test_no_such_feedforward():
-    with pytest.raises(ValueError, match="expected feedforward closed, table or fitted"):
+    with pytest.raises(ValueError, match="expected feedforward closed, units, table or fitted"):
         construct(boolean(), "tabel")  # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="no fitted perceptron is shipped for 'arithmetic'"):
         construct(arithmetic(), "fitted")
@@ -117,7 +114,7 @@ def test_no_such_feedforward():
 
 @st.composite
 def algebras(draw_from) -> Algebra:
-    """Order-free algebras with random tables."""
+    """Algebras with random tables, some operators free of order and some not."""
     n_values = draw_from(st.integers(2, 5))
     notation = draw_from(st.sampled_from(["infix", "prefix"]))
     widest = 2 if notation == "infix" else 3
@@ -125,9 +122,11 @@ def algebras(draw_from) -> Algebra:
     operators = []
     for symbol in "+*~"[: draw_from(st.integers(1, 3))]:
         arities = draw_from(st.sets(st.integers(1, widest), min_size=1))
-        keys = list(operand_keys(n_values, sorted(arities), False))
+        ordered = draw_from(st.booleans())
+        keys = list(operand_keys(n_values, sorted(arities), ordered))
         results = draw_from(st.lists(result, min_size=len(keys), max_size=len(keys)))
-        operators.append(Operator(symbol, tuple(arities), dict(zip(keys, results, strict=True))))
+        table = dict(zip(keys, results, strict=True))
+        operators.append(Operator(symbol, tuple(arities), table, ordered))
     values = tuple("abcde"[:n_values])
     return Algebra("random", values, tuple(operators), notation)
 

@@ -19,6 +19,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_depth
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table
+from tests.algebras import ENDS, MINUS, S3
 from tests.brute_force import (
     NOT,
     ONE,
@@ -33,16 +34,17 @@ from tests.brute_force import (
 
 def flipped(weights: Weights, places: Sequence[tuple[str, int, int]]) -> Weights:
     """With the discrete parameters at these flat places moved to another of their values."""
-    tensors = {name: getattr(weights, name).clone() for name in ("G_PE", "W_Q", "W_K")}
+    tensors = {name: getattr(weights, name).clone() for name in {name for name, _, _ in places}}
     for name, place, step in places:
         flat = tensors[name].view(-1)
-        flat[place] = (flat[place] + 1 + step) % 3 - 1 if name == "G_PE" else 1 - flat[place]
+        flat[place] = (flat[place] + 1 + step) % 3 - 1 if name[0] == "G" else 1 - flat[place]
     return replace(weights, **tensors)
 
 
 def every_flip(weights: Weights) -> list[tuple[str, int, int]]:
-    """The gate has two other values at each place, a routing bit one."""
-    gate = [("G_PE", i, step) for i in range(weights.G_PE.numel()) for step in (1, 2)]
+    """A gate has two other values at each place, a routing bit one."""
+    names = ["G_PE"] if weights.G_R is None else ["G_PE", "G_R"]
+    gate = [(n, i, step) for n in names for i in range(weights.G_PE.numel()) for step in (1, 2)]
     bits = [(name, i, 1) for name in ("W_Q", "W_K") for i in range(weights.W_Q.numel())]
     return gate + bits
 
@@ -92,6 +94,9 @@ MUTANTS = [
     (arithmetic(), "closed", 40, 1, 200, 4),
     (listops(2), "closed", 16, 3, 200, 4),
     (listops(), "fitted", 2, 30, 50, 2),
+    (MINUS, "closed", 40, 1, 200, 4),
+    (ENDS, "closed", 40, 1, 200, 4),
+    (S3, "closed", 40, 1, 200, 4),
 ]
 
 

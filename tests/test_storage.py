@@ -15,11 +15,13 @@ import safetensors.numpy
 import torch
 
 from exactformer.api import Model, construct, load
-from exactformer.domains.catalog import boolean
+from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.catalog import boolean, listops
 from exactformer.model.circuit import Weights
-from exactformer.model.feedforward import MLP, Table
+from exactformer.model.feedforward import MLP, Table, Units
+from exactformer.model.storage import to_file
 from exactformer.weightfile import WeightFile, pack_header, write_atomically
-from tests.algebras import KLEENE, TASKS
+from tests.algebras import KLEENE, MINUS, TASKS
 
 KINDS = [
     (algebra, kind, dense)
@@ -28,15 +30,15 @@ KINDS = [
     for dense in (False, True)
     if kind != "fitted" or algebra.name in ("boolean", "listops")
 ]
+KINDS += [(MINUS, "closed", True), (MINUS, "table", False), (listops(None), "units", False)]
+KINDS += [(listops(4, "mean", ("MED", "PM", "LAST")), "units", True)]
 
 
 def tensors(weights: Weights) -> dict[str, torch.Tensor]:
     f = weights.f
-    assert isinstance(f, MLP | Table)
-    names = ("W_1", "b_1", "W_2", "b_2") if isinstance(f, MLP) else ("bags", "outputs")
-    found = {name: getattr(f, name) for name in names}
-    found |= {name: getattr(weights, name) for name in ("G_PE", "W_Q", "W_K")}
-    return found | ({} if weights.E is None else {"E": weights.E})
+    assert isinstance(f, MLP | Table | Units)
+    own, shared = vars(f), vars(weights)
+    return {n: t for n, t in (own | shared).items() if isinstance(t, torch.Tensor)}
 
 
 @pytest.mark.parametrize(("algebra", "kind", "dense"), KINDS)
@@ -71,6 +73,30 @@ def test_safetensors_itself_can_read_it(tmp_path):
     arrays = safetensors.numpy.load_file(tmp_path / "model")
     assert set(arrays) == {"G_PE", "W_Q", "W_K", "W_1", "b_1", "W_2", "b_2"}
     assert arrays["G_PE"].tolist() == [1, -1, 0, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"U_cap": None}, "unexpected set of tensors"),
+        ({"U_cap": np.ones(3, dtype=np.int32)}, r"tensor U_cap: expected the shape \(\d+,\)"),
+        ({"U_bias": np.ones(45, dtype=np.float32)}, "tensor U_bias: expected signedinteger"),
+        ({"U_readout": np.full((3, 10), 99, dtype=np.int32)}, "expected tokens from 0 to 14"),
+        ({"G_R": None}, r"tensor U_in: expected the shape \(15, "),
+        ({"G_R": np.ones(3, dtype=np.int8)}, r"tensor G_R: expected the shape \(15,\)"),
+        ({"G_R": None, "G_R_logits": np.ones(15, dtype=np.float32)}, "tensor U_in: expected"),
+        ({"U_in": np.ones((20, 29), dtype=np.int32)}, r"tensor U_in: expected the shape \(30, "),
+        ({"W_1": np.ones((45, 2), dtype=np.float32)}, "unexpected set of tensors"),
+    ],
+)
+def test_units_and_slots_that_do_not_fit(changes, message):
+    rules = ("max", "min", "last")
+    operators = tuple(Operator.named(rule.upper(), rule, [2, 3], 10) for rule in rules)
+    algebra = Algebra("mine", tuple("0123456789"), operators, "prefix")
+    arrays: dict[str, Any] = to_file(algebra, construct(algebra, "units").weights, {}).arrays
+    changed = {name: array for name, array in (arrays | changes).items() if array is not None}
+    with pytest.raises(ValueError, match=message):
+        WeightFile(algebra, changed, None)
 
 
 # Files that are not whole, or not ours

@@ -77,6 +77,7 @@ def test_shape_is_the_recursive_definitions(example):
     expression = parse(algebra, " ".join(symbols))
     assert expression.depth == trees.depth(tree)
     assert expression.root == trees.root(algebra, tree)
+    assert expression.widest == trees.widest(tree)
     opened = [symbols[: i + 1].count("(") for i in range(len(symbols))]
     closed = [symbols[: i + 1].count(")") for i in range(len(symbols))]
     assert expression.nesting.tolist() == [o - c for o, c in zip(opened, closed, strict=True)]

@@ -10,7 +10,7 @@ import torch
 import exactformer as ef
 from exactformer.training.recipe import PAPER_SEEDS, recipe_for
 from exactformer.training.run import CHECKPOINT, train_seeds
-from tests.algebras import ALGEBRAS
+from tests.algebras import MINUS
 from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, refused, seed_list, weights
 
 
@@ -58,10 +58,19 @@ def test_bad_recipe_from_python(name):
         ef.train(ef.boolean(), recipe=recipe)
 
 
-def test_an_algebra_with_ordered_operators_is_refused(tmp_path):
-    (ordered,) = [a for a in ALGEBRAS if any(op.ordered for op in a.operators)][:1]
-    with pytest.raises(ValueError, match="depends on the order of its operands"):
-        ef.train(ordered, out=tmp_path / "out")
+@pytest.mark.parametrize("estimator", ["straight-through", "gumbel"])
+def test_the_rank_gate_has_two_estimators_only(tmp_path, estimator):
+    recipe = replace(recipe_for(MINUS), estimator=estimator)
+    with pytest.raises(ValueError, match=r"expected the estimator search or score.* of 'minus'"):
+        ef.train(MINUS, recipe=recipe, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_more_cases_than_can_be_listed_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="'MAX' of 'listops-any' takes 2 or more operands"):
+        ef.train(ef.listops(None), out=tmp_path / "out")
+    with pytest.raises(ValueError, match=r"has 738980 cases of depth 1 .*construct it"):
+        ef.train(ef.listops(10), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 

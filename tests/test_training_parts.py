@@ -23,7 +23,7 @@ from exactformer.paper import published
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem
 from exactformer.training.estimators import ESTIMATORS, Memory
-from exactformer.training.loop import Trainer, begin
+from exactformer.training.loop import State, Trainer, begin
 from exactformer.training.parameters import (
     LEARNED,
     adam_step,
@@ -64,7 +64,7 @@ def full_loss(algebra: Algebra, parameters: dict[str, Tensor]) -> tuple[Tensor, 
     square = paper_architecture(algebra).activation == "square"
 
     def feedforward(H: Tensor) -> Tensor:
-        hidden = H @ parameters["W_1"] + parameters["b_1"]
+        hidden = H @ parameters["W_1"][0] + parameters["b_1"]
         return (hidden**2 if square else hidden.relu()) @ parameters["W_2"] + parameters["b_2"]
 
     losses, positions = [], 0
@@ -91,8 +91,8 @@ def full_loss(algebra: Algebra, parameters: dict[str, Tensor]) -> tuple[Tensor, 
 def test_collapsed_rows_have_the_loss_and_gradient_of_the_whole_set(task):
     size = paper_architecture(task)
     padded = {name: t.double() for name, t in initial(task, recipe_for(task), 5, 1).items()}
-    cut = {"bits": (2, size.D, size.d_h), "W_1": (size.D, size.hidden), "b_1": (1, size.hidden)}
-    cut |= {"W_2": (size.hidden, size.D), "b_2": (1, size.D)}
+    cut = {"bits": (2, size.D, size.d_h), "W_1": (1, size.D, size.hidden)}
+    cut |= {"b_1": (1, size.hidden), "W_2": (size.hidden, size.D), "b_2": (1, size.D)}
     real = {
         name: padded[name][tuple(map(slice, shape))].clone().requires_grad_()
         for name, shape in cut.items()
@@ -103,7 +103,7 @@ def test_collapsed_rows_have_the_loss_and_gradient_of_the_whole_set(task):
     rows = depth_one_rows(task)
     token, bag, target, weight = (
         part.flatten(0, 1)[None].double()
-        for part in (rows.token, rows.bag, rows.target, rows.weight)
+        for part in (rows.token, rows.bags(None), rows.target, rows.weight)
     )
     counts = (weight * positions * size.D).round()  # float32 holds the weights to seven digits
     assert (weight * positions * size.D - counts).abs().max() < 0.01
@@ -132,7 +132,7 @@ def test_padding_stays_zero_and_is_cut_off(task):
     start = {name: tensor.clone() for name, tensor in state.tensors.items()}
     for _ in range(20):
         trainer._depth_one_step(state)
-    real = {"bits": (2, 2, size.D, size.d_h), "W_1": (2, size.D, size.hidden)}
+    real = {"bits": (2, 2, size.D, size.d_h), "W_1": (2, 1, size.D, size.hidden)}
     real |= {"b_1": (2, 1, size.hidden), "W_2": (2, size.hidden, size.D), "b_2": (2, 1, size.D)}
     for name, shape in real.items():
         for kind in ("", ".m", ".v"):
@@ -218,16 +218,18 @@ def test_a_seeds_start_is_its_own(task):
 def test_a_seeds_batches_are_its_own():
     algebra = listops()
     trainer = Trainer(algebra, recipe_for(algebra))
-    seeds = begin(algebra, trainer.recipe, [7, 8, 9]).seeds
+    state = begin(algebra, trainer.recipe, [7, 8, 9])
+    seeds = state.seeds
     for seed, step in zip(seeds, (0, 50, 0), strict=True):
         seed.step = step
-    together = trainer._batch(seeds, 160)
+    together = trainer._batch(state, 160)
     for row, seed in enumerate(seeds):
-        for part, alone in zip(together, trainer._batch([seed], 160), strict=True):
+        only = State([seed], state.tensors)
+        for part, alone in zip(together, trainer._batch(only, 160), strict=True):
             assert torch.equal(part[row], alone[0])
     assert not torch.equal(together[1][0], together[1][2])
     seeds[1].step = 51
-    assert not torch.equal(together[1][1], trainer._batch(seeds, 160)[1][1])
+    assert not torch.equal(together[1][1], trainer._batch(state, 160)[1][1])
     # The drawn bags stand for all of them: in the mean over batches their weights are the same.
     whole = float(trainer.rows.weight[:-1].sum())
     width = trainer.rows.weight.shape[1]

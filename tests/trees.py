@@ -42,6 +42,11 @@ def depth(tree: Tree) -> int:
     return 0 if isinstance(tree, str) else 1 + max(map(depth, tree[1:]))
 
 
+def widest(tree: Tree) -> int:
+    """The largest number of operands of any span."""
+    return 0 if isinstance(tree, str) else max(len(tree) - 1, *map(widest, tree[1:]))
+
+
 def value(algebra: Algebra, tree: Tree) -> str:
     if isinstance(tree, str):
         return tree

@@ -5,14 +5,14 @@ and ListOps is in one of these; nothing else in the package knows a task by name
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal
 
-from exactformer.domains.rules import RuleTable, find_rule, operand_keys
+from exactformer.domains.rules import RuleTable, count_keys, find_rule, operand_keys
 
 OPEN, CLOSE = 0, 1  # token ids of `(` and `)` in every vocabulary, as in the paper's Sigma
 BRACKETS = ("(", ")", "[", "]")
@@ -130,6 +130,14 @@ class Operator:
 
     def __call__(self, operands: Iterable[int]) -> int:
         return self.table[self.key(operands)]
+
+    def cases(self, n_values: int, *, every_order: bool) -> Iterator[tuple[tuple[int, ...], int]]:
+        """Every choice of operands with its result: in each order, or once for each multiset."""
+        if every_order == self.ordered:
+            yield from self.table.items()
+            return
+        for operands in operand_keys(n_values, self.arities, every_order):
+            yield operands, self(operands)
 
 
 @dataclass(frozen=True)
@@ -303,6 +311,19 @@ class Algebra:
                     f"its cases cannot be listed without a bound"
                 )
         return max(op.arities[-1] for op in self.operators)
+
+    def cases(self, *, every_order: bool) -> Iterator[tuple[int, tuple[int, ...], int]]:
+        """Every span of depth 1: the number of its operator, its operands, its result."""
+        self.require_fan_in()
+        for o, operator in enumerate(self.operators):
+            for operands, value in operator.cases(len(self.values), every_order=every_order):
+                yield o, operands, value
+
+    def count_cases(self, *, every_order: bool) -> int:
+        """How many `cases` there are, without listing them."""
+        self.require_fan_in()
+        n = len(self.values)
+        return sum(count_keys(n, op.arities, every_order) for op in self.operators)
 
     @property
     def ordered(self) -> bool:

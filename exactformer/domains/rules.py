@@ -106,7 +106,12 @@ def operand_keys(n_values: int, arities: Iterable[int], ordered: bool) -> Iterat
             yield from combinations_with_replacement(range(n_values), arity)
 
 
-@dataclass(frozen=True, eq=True)
+def count_keys(n_values: int, arities: Iterable[int], ordered: bool) -> int:
+    """How many there are, without listing them."""
+    return sum(n_values**k if ordered else comb(n_values + k - 1, k) for k in arities)
+
+
+@dataclass(frozen=True)
 class RuleTable(Mapping[Key, int]):
     """The table of a rule, computed where it is read. With `unbounded`, every number of operands
     above the listed ones is taken too; such a table can be looked up but not listed.
@@ -148,8 +153,7 @@ class RuleTable(Mapping[Key, int]):
 
     def __len__(self) -> int:
         self._require_bound()
-        n, ordered = self.n_values, RULES[self.rule].ordered
-        return sum(n**k if ordered else comb(n + k - 1, k) for k in self.arities)
+        return count_keys(self.n_values, self.arities, RULES[self.rule].ordered)
 
     def _require_bound(self) -> None:
         if self.unbounded:

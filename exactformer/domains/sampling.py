@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression
+from exactformer.domains.syntax import Expression, operands_before
 
 Ints = NDArray[np.int64]
 
@@ -91,14 +91,9 @@ def _arities(operator: Operator, widest: int = WIDEST) -> tuple[int, ...]:
 
 
 def _span(algebra: Algebra, operator: int, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
-    before = _operands_before(algebra, len(operands))
+    before = operands_before(algebra, len(operands))
     parts = [*operands[:before], (operator,), *operands[before:]]
     return (OPEN, *(token for part in parts for token in part), CLOSE)
-
-
-def _operands_before(algebra: Algebra, arity: int) -> int:
-    """How many operands are written before their operator."""
-    return 1 if algebra.notation == "infix" and arity == 2 else 0
 
 
 def draw(
@@ -160,7 +155,7 @@ def draw(
         tokens[place] = OPEN
         tokens[place + size[group.nodes] - 1] = CLOSE
         place = place + 1
-        before = _operands_before(algebra, group.operands.shape[1])
+        before = operands_before(algebra, group.operands.shape[1])
         for i, operand in enumerate(group.operands.T):
             if i == before:
                 tokens[place] = group.operator

@@ -13,6 +13,7 @@ could have there.
 import difflib
 import re
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NoReturn
@@ -99,6 +100,17 @@ class Expression:
         return int(self.nesting.max())
 
     @property
+    def widest(self) -> int:
+        """The largest number of operands of any span."""
+        opens, closes = self.ids == OPEN, self.ids == CLOSE
+        operands = opens | ((self.ids > CLOSE) & (self.ids < self.algebra.first_operator))
+        level = self.nesting - opens + closes  # of the span that a token belongs to
+        operands &= level > 0  # the whole expression is no operand
+        order = np.argsort(level, kind="stable")  # now spans come one after another, each with
+        span = np.cumsum(closes[order]) - closes[order]  # its `)` as its last token
+        return int(np.bincount(span, weights=operands[order]).max())
+
+    @property
     def root(self) -> int:
         """Position of the outermost operator, where the value appears; 0 for a bare value."""
         if len(self) == 1:
@@ -115,6 +127,17 @@ class Expression:
             return self.ids
         closing = np.flatnonzero(self.ids == CLOSE)
         return np.insert(self.ids, closing + 1, np.int16(EMPTY))
+
+
+def operands_before(algebra: Algebra, arity: int) -> int:
+    """How many operands are written before their operator."""
+    return 1 if algebra.notation == "infix" and arity == 2 else 0
+
+
+def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
+    """The tokens of a span of depth 1 in their order."""
+    before = operands_before(algebra, len(operands))
+    return [OPEN, *operands[:before], operator, *operands[before:], CLOSE]
 
 
 def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:

@@ -4,26 +4,31 @@ from dataclasses import dataclass
 from typing import Literal
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.units import slots_of
 
 Activation = Literal["square", "relu"]
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """D tokens, attention width d_h, and one hidden layer."""
+    """D tokens, attention width d_h, one hidden layer, and slots: 1 where order does not matter."""
 
     D: int
     d_h: int
     hidden: int
     activation: Activation
+    slots: int = 1
 
     @property
     def parameters(self) -> int:
-        """Gate, W_Q and W_K, and the feedforward with its biases; W_V is fixed."""
-        gate = self.D
+        """Gate, W_Q and W_K, and the feedforward with its biases; W_V is fixed. Where order
+        matters there is a second gate, and the feedforward reads a bag in each slot.
+        """
+        gates = self.D if self.slots == 1 else 2 * self.D
         attention = 2 * self.D * self.d_h
-        feedforward = self.D * self.hidden + self.hidden + self.hidden * self.D + self.D
-        return gate + attention + feedforward
+        read = self.slots * self.D
+        feedforward = read * self.hidden + self.hidden + self.hidden * self.D + self.D
+        return gates + attention + feedforward
 
 
 def paper_architecture(algebra: Algebra) -> Architecture:
@@ -37,4 +42,5 @@ def paper_architecture(algebra: Algebra) -> Architecture:
         d_h=1 + len(algebra.operators),
         hidden=(8 if wide else 2) * D,
         activation="relu" if wide else "square",
+        slots=slots_of(algebra),
     )

@@ -4,12 +4,20 @@ Glossary
     D, d_h      size of the vocabulary; width of queries and keys
     n           positions; "..." are any leading axes (seeds, batch), broadcast against the weights'
     X           (..., n, D)  state: a one-hot row for a token, a zero row for an empty position
+    S           slots of a routed bag: 1 in the paper, more where the order of operands matters
     G_PE        (..., D)     the diagonal of the paper's gate matrix, in {-1, 0, 1}
+    G_R         (..., D)     the gate of the rank, in {-1, 0, 1}; none in the paper
     W_Q, W_K    (..., D, d_h)  routing, in {0, 1}; W_V is the identity
     A           (..., n, 2)  depth counts, forwards and backwards, in integers
     P           (..., n)     reduction mask: the deepest spans
     ids         (..., n)     number of the cluster, from 1; 0 outside the mask
-    H, Z, Y     (..., n, D)  routed bags; the feedforward's outputs; the same after the threshold
+    R           (..., n)     rank: the gated tokens of the cluster up to here; none in the paper
+    H           (..., n, S*D)  routed bags, slot by slot
+    Z, Y        (..., n, D)  the feedforward's outputs; the same after the threshold
+
+The paper's attention adds operands up, so it cannot tell `5-3` from `3-5`. With a second gate it
+can: a count of the same kind as the one that finds the depth, restarted in each cluster, gives a
+token its rank, the rank selects a slot, and tokens add up slot by slot.
 
 X, Q, K and H hold small whole numbers only, so float32, bfloat16 and float16 all give them exactly.
 The feedforward is the one place with real numbers; it runs in the precision of its own weights.
@@ -30,7 +38,10 @@ from exactformer.domains.algebra import OPEN
 class Feedforward(Protocol):
     """The local map f: a routed bag in, D numbers out; the positive ones are the output."""
 
-    def __call__(self, H: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]: ...
+    @property
+    def slots(self) -> int: ...
+
+    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]: ...
 
     def to(self, device: torch.device | str) -> "Feedforward": ...
 
@@ -38,7 +49,7 @@ class Feedforward(Protocol):
 @dataclass(frozen=True)
 class Weights:
     """Everything that is learned or written down. `E`, if any, has the dense vector of each token
-    as a row; its rows are orthonormal.
+    as a row; its rows are orthonormal. `G_R` is there if `f` has more than one slot.
     """
 
     G_PE: Tensor
@@ -46,12 +57,19 @@ class Weights:
     W_K: Tensor
     f: Feedforward
     E: Tensor | None = None
+    G_R: Tensor | None = None
+
+    def __post_init__(self) -> None:
+        if (self.G_R is None) != (self.f.slots == 1):
+            slots = f"{self.f.slots} slot{'s'[: self.f.slots != 1]}"
+            gate = "no rank gate" if self.G_R is None else "a rank gate"
+            raise ValueError(f"a feedforward of {slots} does not go with {gate}")
 
     def to(self, device: torch.device | str) -> "Weights":
         """The same weights on another device."""
         G_PE, W_Q, W_K = (tensor.to(device) for tensor in (self.G_PE, self.W_Q, self.W_K))
-        E = None if self.E is None else self.E.to(device)
-        return Weights(G_PE, W_Q, W_K, self.f.to(device), E)
+        E, G_R = (None if t is None else t.to(device) for t in (self.E, self.G_R))
+        return Weights(G_PE, W_Q, W_K, self.f.to(device), E, G_R)
 
 
 class Step(NamedTuple):
@@ -60,16 +78,22 @@ class Step(NamedTuple):
     A: Tensor
     P: Tensor
     ids: Tensor
+    R: Tensor | None
     H: Tensor
     Z: Tensor
     Y: Tensor
     X: Tensor
 
 
+def gated(X: Float[Tensor, "... n D"], G: Float[Tensor, "... D"]) -> Int[Tensor, "... n"]:
+    """What each position adds to a count."""
+    return (X @ G.to(X.dtype).unsqueeze(-1)).squeeze(-1).to(torch.int8)
+
+
 def depth_counts(
     X: Float[Tensor, "... n D"], G_PE: Float[Tensor, "... D"]
 ) -> Int[Tensor, "... n 2"]:
-    gate = (X @ G_PE.to(X.dtype).unsqueeze(-1)).squeeze(-1).to(torch.int8)  # Eq. 2
+    gate = gated(X, G_PE)  # Eq. 2
     A_1 = gate.cumsum(-1, dtype=torch.int64)  # Eq. 3
     A_2 = A_1 - gate - A_1[..., -1:]  # Eq. 3: minus the sum from here to the end
     return torch.stack((A_1, A_2), dim=-1)  # Eq. 4
@@ -89,16 +113,32 @@ def clusters(P: Bool[Tensor, "... n"]) -> Int[Tensor, "... n"]:
     return P * starts.cumsum(-1)  # Eq. 7; Eqs. 8 and 9 name the sets that these numbers define
 
 
+def ranks(
+    X: Float[Tensor, "... n D"], ids: Int[Tensor, "... n"], G_R: Float[Tensor, "... D"]
+) -> Int[Tensor, "... n"]:
+    """A count as in Eq. 3, less what it was where the cluster starts."""
+    gate = gated(X, G_R)
+    count = gate.cumsum(-1, dtype=torch.int64)
+    starts = ids > torch.nn.functional.pad(ids, (1, 0))[..., :-1]
+    places = torch.arange(ids.shape[-1], device=ids.device)
+    start = (starts * places).cummax(-1).values
+    return count - (count - gate).gather(-1, start.expand_as(count))
+
+
 def typed_attention(
     X: Float[Tensor, "... n D"],
     ids: Int[Tensor, "... n"],
     W_Q: Float[Tensor, "... D h"],
     W_K: Float[Tensor, "... D h"],
-) -> Float[Tensor, "... n D"]:
+    R: Int[Tensor, "... n"] | None = None,
+    S: int = 1,
+) -> Float[Tensor, "... n SD"]:
     """Linear attention within each cluster, for all clusters at once, in O(n).
 
     Positions of one cluster add into one row of a table of sums, so neither an n-by-n matrix nor a
     loop over clusters is needed; the loop is over the d_h <= 1 + number of operators dimensions.
+    With ranks, a cluster has a row for each of its S slots. The token of rank r goes to the r-th;
+    what comes before the first joins it there, and what comes after the last, the last.
     """
     n, D = X.shape[-2:]
     n_clusters = ids.amax(-1).flatten()
@@ -106,16 +146,19 @@ def typed_attention(
     # Zero vectors neither send nor receive anything, and later spans consist mostly of them.
     where = ((ids > 0) & X.any(-1)).flatten().nonzero().squeeze(-1)
     cluster = ids.flatten()[where] - 1 + first[where // n]
+    into = cluster
+    if R is not None:
+        into = cluster * S + (R.flatten()[where] - 1).clamp(0, S - 1)
     V = X.reshape(-1, D)[where]
     Q, K = (
         V @ W if W.dim() == 2 else (X @ W).reshape(-1, W.shape[-1])[where]  # Eqs. 10 and 11
         for W in (W_Q.to(X.dtype), W_K.to(X.dtype))
     )
-    routed = torch.zeros_like(V)
+    routed = V.new_zeros(len(V), S * D)
     for q, k in zip(Q.split(1, dim=-1), K.split(1, dim=-1), strict=True):
-        sums = V.new_zeros(int(n_clusters.sum()), D).index_add_(0, cluster, k * V)
-        routed = torch.addcmul(routed, q, sums[cluster])  # Eq. 12, as Q (K^T X)
-    return X.new_zeros(ids.numel(), D).index_copy_(0, where, routed).view(X.shape)
+        sums = V.new_zeros(int(n_clusters.sum()) * S, D).index_add_(0, into, k * V)
+        routed = torch.addcmul(routed, q, sums.view(-1, S * D)[cluster])  # Eq. 12, as Q (K^T X)
+    return X.new_zeros(ids.numel(), S * D).index_copy_(0, where, routed).view(*ids.shape, S * D)
 
 
 def gated_residual(
@@ -134,10 +177,11 @@ def iterate(X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, 
     A = depth_counts(tokens, weights.G_PE)
     P = reduction_mask(A, inside)
     ids = clusters(P)
-    H = typed_attention(tokens, ids, weights.W_Q, weights.W_K)
+    R = None if weights.G_R is None else ranks(tokens, ids, weights.G_R)
+    H = typed_attention(tokens, ids, weights.W_Q, weights.W_K, R, weights.f.slots)
     Z = weights.f(H)
     Y = (Z > 0).to(X.dtype)
-    return Step(A, P, ids, H, Z, Y, gated_residual(X, P, write_tokens(Y, weights)))
+    return Step(A, P, ids, R, H, Z, Y, gated_residual(X, P, write_tokens(Y, weights)))
 
 
 def run(

@@ -1,35 +1,76 @@
-"""Weights for any order-free algebra, written down without training (the paper's Fig. 2B).
+"""Weights for any algebra, written down without training (the paper's Fig. 2B).
 
-The gate and the routing are the same for every feedforward. `closed_form` is a constructive proof
-of Lemma 4: a perceptron for any finite table, with whole-number weights.
+The gates and the routing are the same for every feedforward. `closed_form` is a constructive proof
+of Lemma 4: a perceptron for any finite table, with whole-number weights. `gated_units` lists no
+bags: it is for operators that follow a named rule, with as many operands as they like.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, pairwise
 from math import comb
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
-from exactformer.model.feedforward import MLP, Table
+from exactformer.model.feedforward import MLP, Table, Units
 
-Codes = tuple[int, ...]
+FeedforwardKind = Literal["closed", "units", "table"]
+Codes = tuple[tuple[int, ...], ...]  # a whole number for each value, slot by slot
 
 # Whole numbers up to here add without rounding in float32, in any order. Half of 2^24, since the
 # threshold sits between the outputs 0 and 1 and so everything is a multiple of one half.
 EXACT_SUM = 1 << 23
 
+# Cases up to which the perceptron in closed form is tried first, and up to which a table is made.
+FEW_CASES, MOST_CASES = 5_000, 2_000_000
+
 # Beyond this many bags the search for small codes is slower than it is worth.
 SMALL_TABLE = 5_000
 
 
+def feedforward(algebra: Algebra, kind: str | None) -> tuple[FeedforwardKind, Feedforward]:
+    """The kind that is asked for; if none is, the first that can be had."""
+    if kind is None:
+        return _first_feedforward(algebra)
+    if kind == "closed":
+        return kind, closed_form(algebra)
+    if kind == "units":
+        return kind, gated_units(algebra)
+    if kind == "table":
+        return kind, table(algebra)
+    raise ValueError(f"expected feedforward closed, units, table or fitted, found {kind!r}")
+
+
+def _first_feedforward(algebra: Algebra) -> tuple[FeedforwardKind, Feedforward]:
+    """A perceptron where the cases are few, units where they are many, else a table."""
+    bounded = algebra.max_fan_in is not None
+    cases = algebra.count_cases(every_order=slots_of(algebra) > 1) if bounded else 0
+    if bounded and cases <= FEW_CASES:
+        try:
+            return "closed", closed_form(algebra)
+        except ValueError:
+            pass  # its sums are too large for float32
+    try:
+        return "units", gated_units(algebra)
+    except ValueError as error:
+        if not bounded or cases > MOST_CASES:
+            raise ValueError(
+                f"{error}; and its {cases or 'endless'} cases cannot be listed"
+            ) from None
+    return "table", table(algebra)
+
+
 def assemble(algebra: Algebra, f: Feedforward) -> Weights:
-    """The paper's gate and routing around a feedforward."""
+    """The paper's gate and routing around a feedforward, and a rank gate if it has slots."""
     W_Q, W_K = routing(algebra)
-    return Weights(gate(algebra), W_Q, W_K, f)
+    G_R = rank_gate(algebra) if f.slots > 1 else None
+    return Weights(gate(algebra), W_Q, W_K, f, G_R=G_R)
 
 
 def gate(algebra: Algebra) -> Tensor:
@@ -38,9 +79,15 @@ def gate(algebra: Algebra) -> Tensor:
     return G_PE
 
 
+def rank_gate(algebra: Algebra) -> Tensor:
+    """Operands count, nothing else does."""
+    G_R = torch.zeros(len(algebra.vocabulary))
+    G_R[2 : algebra.first_operator] = 1
+    return G_R
+
+
 def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
     """Dimension 0 carries operands to operators; each operator has one that carries itself."""
-    _require_order_free(algebra)
     W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators))
     W_K = torch.zeros_like(W_Q)
     W_K[2 : algebra.first_operator, 0] = 1
@@ -53,18 +100,17 @@ def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
 
 def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
     """The routed bag of every valid span at its operator, and the one-hot output it must give."""
-    _require_order_free(algebra)
-    D = len(algebra.vocabulary)
-    rows = [
-        (o, key, value) for o, op in enumerate(algebra.operators) for key, value in op.table.items()
-    ]
-    H, outputs = torch.zeros(len(rows), D), torch.zeros(len(rows), D)
-    for row, (o, key, value) in enumerate(rows):
-        H[row, algebra.first_operator + o] = 1
-        for operand in key:
-            H[row, 2 + operand] += 1
+    D, S = len(algebra.vocabulary), slots_of(algebra)
+    found: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
+    for o, operands, value in algebra.cases(every_order=S > 1):
+        places = sorted((min(i, S - 1), 2 + operand) for i, operand in enumerate(operands))
+        found[(0, algebra.first_operator + o), *places] = (o, value)
+    H, outputs = torch.zeros(len(found), S, D), torch.zeros(len(found), D)
+    for row, (places, (_, value)) in enumerate(found.items()):
+        for slot, token in places:
+            H[row, slot, token] += 1
         outputs[row, 2 + value] = 1
-    return H, outputs
+    return H.flatten(1), outputs
 
 
 def table(algebra: Algebra) -> Table:
@@ -72,19 +118,42 @@ def table(algebra: Algebra) -> Table:
     return Table(H.to(torch.int16), outputs.to(torch.int8))
 
 
+def gated_units(algebra: Algebra) -> Units:
+    """The units of every operator's rule side by side; a ValueError where a rule has none."""
+    D, S, first = len(algebra.vocabulary), slots_of(algebra), algebra.first_operator
+    condensed = [units_of(algebra, operator) for operator in algebra.operators]
+    pairs = [(o, unit) for o, parts in enumerate(condensed) for unit in parts.units]
+    W = torch.zeros(S, D, len(pairs), dtype=torch.int32)
+    code = torch.zeros(len(pairs), len(condensed), dtype=torch.int32)
+    for column, (o, unit) in enumerate(pairs):
+        W[:, 2:first, column] = torch.tensor(unit.weights)
+        code[column, o] = unit.code
+    width = max(len(parts.readout) for parts in condensed)
+    readout = torch.full((len(condensed), width), -1, dtype=torch.int32)
+    for o, parts in enumerate(condensed):
+        readout[o, : len(parts.readout)] = 2 + torch.tensor(parts.readout)
+    b, cap, period = (
+        torch.tensor([getattr(unit, name) for _, unit in pairs], dtype=torch.int32)
+        for name in ("bias", "cap", "period")
+    )
+    return Units(W.flatten(0, 1), b, cap, period, code, readout, D)
+
+
 def closed_form(algebra: Algebra) -> MLP:
     """A perceptron of rectified units that computes the algebra's tables exactly.
 
     Give each value a whole-number code such that the sum s of an operator's operand codes
-    determines its result. As s grows, the result changes at certain sums c; the step from 0 to 1
-    at c is relu(s - c + 1) - relu(s - c), so two units for each change add up to the right output.
-    The units of an operator see its own token with a weight that switches them off for every other.
-    Powers of (fan-in + 1) always are such codes, for the sum's digits then count the operands:
-    that proves the lemma. Smaller codes keep the numbers within what float32 adds exactly; where
-    none are small enough, this raises a ValueError and the table is left.
+    determines its result; where order matters, a code for each value in each slot. As s grows, the
+    result changes at certain sums c; the step from 0 to 1 at c is relu(s - c + 1) - relu(s - c), so
+    two units for each change add up to the right output. The units of an operator see its own token
+    with a weight that switches them off for every other. Powers of (fan-in + 1) always are such
+    codes, for the sum's digits then count the operands, and powers of (values + 1) by slot, for its
+    digits then are the operands: that proves the lemma. Smaller codes keep the numbers within what
+    float32 adds exactly; where none are small enough, this raises a ValueError and the table is
+    left.
     """
-    _require_order_free(algebra)
-    D = len(algebra.vocabulary)
+    algebra.require_fan_in()
+    D, S, first = len(algebra.vocabulary), slots_of(algebra), algebra.first_operator
     columns: list[tuple[Tensor, int, Tensor]] = []  # weights in, bias, weights out of each unit
     for o, operator in enumerate(algebra.operators):
         codes = min(
@@ -95,17 +164,17 @@ def closed_form(algebra: Algebra) -> MLP:
                 f"operator {operator.symbol!r} of {algebra.name!r} has too many bags for a closed "
                 f"form within the precision of float32: use the table instead"
             )
-        reach = algebra.require_fan_in() * max(codes) + 1
-        weights_in = torch.zeros(D)
-        weights_in[2 : algebra.first_operator] = torch.tensor(codes, dtype=torch.float32)
-        weights_in[algebra.first_operator + o] = reach
-        for c, before, after in _changes(operator, codes):
+        reach = _reach(algebra, codes) + 1
+        weights_in = torch.zeros(S, D)
+        weights_in[:, 2:first] = torch.tensor(codes, dtype=torch.float32)
+        weights_in[0, first + o] = reach
+        for c, before, after in _changes(algebra, operator, codes):
             change = torch.zeros(D)
             change[2 + after] += 1
             if before is not None:
                 change[2 + before] -= 1
-            columns.append((weights_in, 1 - c - reach, change))
-            columns.append((weights_in, -c - reach, -change))
+            columns.append((weights_in.flatten(), 1 - c - reach, change))
+            columns.append((weights_in.flatten(), -c - reach, -change))
     return MLP(
         W_1=torch.stack([weights_in for weights_in, _, _ in columns], dim=1),
         b_1=torch.tensor([bias for _, bias, _ in columns], dtype=torch.float32),
@@ -115,9 +184,31 @@ def closed_form(algebra: Algebra) -> MLP:
     )
 
 
-def _changes(operator: Operator, codes: Codes) -> list[tuple[int, int | None, int]]:
+def _reach(algebra: Algebra, codes: Codes) -> int:
+    """The largest sum of codes that any operator's operands have: one in each slot, and in the
+    last all that are left.
+    """
+    left = algebra.require_fan_in() - len(codes) + 1
+    return sum(map(max, codes[:-1])) + left * max(codes[-1])
+
+
+def _results(algebra: Algebra, operator: Operator, codes: Codes) -> dict[int, int] | None:
+    """The result for each sum of codes; None where a sum does not determine it."""
+    results: dict[int, int] = {}
+    last = len(codes) - 1
+    for operands, value in operator.cases(len(algebra.values), every_order=last > 0):
+        total = sum(codes[min(i, last)][operand] for i, operand in enumerate(operands))
+        if results.setdefault(total, value) != value:
+            return None
+    return results
+
+
+def _changes(
+    algebra: Algebra, operator: Operator, codes: Codes
+) -> list[tuple[int, int | None, int]]:
     """Where the result changes as the sum of codes grows: the sum, the result before and after."""
-    results = {sum(codes[i] for i in key): value for key, value in operator.table.items()}
+    results = _results(algebra, operator, codes)
+    assert results is not None
     steps: list[tuple[int, int | None]] = [(-1, None), *sorted(results.items())]
     return [
         (c, old, new) for (_, old), (c, new) in pairwise(steps) if new is not None and new != old
@@ -126,9 +217,9 @@ def _changes(operator: Operator, codes: Codes) -> list[tuple[int, int | None, in
 
 def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
     """A bound on the absolute values that add up to one output, over all bags."""
-    largest = algebra.require_fan_in() * max(codes)
+    largest = _reach(algebra, codes)
     into = [0] * len(algebra.values)  # from the units of the changes that concern each value
-    for c, before, after in _changes(operator, codes):
+    for c, before, after in _changes(algebra, operator, codes):
         units = 2 * max(0, largest - c) + 1
         into[after] += units
         if before is not None:
@@ -138,23 +229,31 @@ def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
 
 def _codes(algebra: Algebra, operator: Operator) -> Iterator[Codes]:
     """Codes whose sums determine the operator's result; the last ones always do."""
-    n_values, fan_in = len(algebra.values), operator.arities[-1]
+    n_values, fan_in, S = len(algebra.values), operator.arities[-1], slots_of(algebra)
     ladder = [0]  # a step exceeds all operands below it together: right for maxima
     while len(ladder) < n_values:
         ladder.append(fan_in * ladder[-1] + 1)
-    powers = tuple((fan_in + 1) ** i for i in range(n_values))
-    for codes in (tuple(range(n_values)), tuple(ladder), tuple(ladder[::-1])):
-        results: dict[int, int] = {}
-        sums = ((sum(codes[i] for i in key), value) for key, value in operator.table.items())
-        if all(results.setdefault(total, value) == value for total, value in sums):
-            yield codes
-    if comb(n_values + fan_in, fan_in) <= SMALL_TABLE:
-        yield _distinct_sums(n_values, fan_in)
-    yield powers
+    count = tuple(range(n_values))
+    for codes in (count, tuple(ladder), tuple(ladder[::-1])):
+        if _results(algebra, operator, (codes,) * S) is not None:
+            yield (codes,) * S
+    if not operator.ordered:
+        if comb(n_values + fan_in, fan_in) <= SMALL_TABLE:
+            yield (_distinct_sums(n_values, fan_in),) * S
+        yield (tuple((fan_in + 1) ** i for i in range(n_values)),) * S
+        return
+    away = tuple(n_values - i for i in range(n_values))
+    if _results(algebra, operator, (count, *[away] * (S - 1))) is not None:
+        yield count, *[away] * (S - 1)  # right for differences
+    if _results(algebra, operator, (count, *[(0,) * n_values] * (S - 1))) is not None:
+        yield count, *[(0,) * n_values] * (S - 1)  # right for the first operand
+    digits = [tuple((1 + i) * (n_values + 1) ** slot for i in range(n_values)) for slot in range(S)]
+    yield tuple(digits[::-1])
+    yield tuple(digits)
 
 
 @cache
-def _distinct_sums(count: int, most: int) -> Codes:
+def _distinct_sums(count: int, most: int) -> tuple[int, ...]:
     """Greedily the smallest whole numbers of which no two choices of up to `most` add up alike."""
     codes: list[int] = []
     candidate = 0
@@ -171,13 +270,4 @@ def dense(weights: Weights, generator: torch.Generator) -> Weights:
     """The same weights acting on dense vectors, through a random orthogonal map of the tokens."""
     D = weights.G_PE.shape[-1]
     E, _ = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64, generator=generator))
-    return Weights(weights.G_PE, weights.W_Q, weights.W_K, weights.f, E.to(torch.float32))
-
-
-def _require_order_free(algebra: Algebra) -> None:
-    for operator in algebra.operators:
-        if operator.ordered:
-            raise ValueError(
-                f"operator {operator.symbol!r} of {algebra.name!r} depends on the order of its "
-                f"operands; the paper's attention adds them up and cannot see it"
-            )
+    return replace(weights, E=E.to(torch.float32))

@@ -13,6 +13,9 @@ from exactformer.model.circuit import Weights, read_tokens, write_tokens
 
 NO_VALUE = -1
 
+# Operands of one span that each format counts: whole numbers up to here are exact in it.
+MOST_OPERANDS = {torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**8}
+
 
 def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
     """Token ids of expressions of any lengths, EMPTY after their ends; and where these are not."""
@@ -35,10 +38,26 @@ def initial_state(
     expressions: Sequence[Expression], weights: Weights, dtype: torch.dtype = torch.float32
 ) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
     """What the transformer starts from, on the device of its weights."""
+    _require_countable(expressions, dtype)
     ids, inside = pad_slots(expressions)
     device = weights.G_PE.device
     X = encode(ids.to(device), weights.G_PE.shape[-1], dtype)
     return write_tokens(X, weights), inside.to(device)
+
+
+def _require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> None:
+    """Counts that the format would round are refused: the model would have to guess."""
+    most = MOST_OPERANDS.get(dtype, 0)
+    if not most:
+        raise ValueError(f"expected float32, float16 or bfloat16, found {dtype}")
+    for expression in expressions:
+        bound = expression.algebra.max_fan_in
+        if (bound is not None and bound <= most) or len(expression) <= most:
+            continue
+        if (widest := expression.widest) > most:
+            raise ValueError(
+                f"a span of {expression!r} has {widest} operands: {dtype} counts {most}"
+            )
 
 
 def read_values(

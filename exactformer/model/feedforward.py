@@ -1,4 +1,4 @@
-"""The two kinds of local map: a perceptron with one hidden layer, and a look-up table."""
+"""The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,20 +19,24 @@ def _by_rows(f: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
     empty = f(rows.new_zeros(1, rows.shape[-1]))
     results = [f(rows[part]) for part in busy.split(ROWS_AT_ONCE)]
     out = empty.expand(len(rows), -1).index_copy(0, busy, torch.cat(results))
-    return out.view(H.shape)
+    return out.view(*H.shape[:-1], -1)
 
 
 @dataclass(frozen=True)
 class MLP:
     """f(H) = act(H W_1 + b_1) W_2 + b_2."""
 
-    W_1: Float[Tensor, "... D m"]
+    W_1: Float[Tensor, "... SD m"]
     b_1: Float[Tensor, "... m"]
     W_2: Float[Tensor, "... m D"]
     b_2: Float[Tensor, "... D"]
     activation: Activation
 
-    def __call__(self, H: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
+    @property
+    def slots(self) -> int:
+        return self.W_1.shape[-2] // self.W_2.shape[-1]
+
+    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         return _by_rows(self._rows, H) if self.W_1.dim() == 2 else self._rows(H)
 
     def to(self, device: torch.device | str) -> "MLP":
@@ -59,7 +63,7 @@ class Table:
     Bags are found by a 64-bit hash among sorted ones, then compared in full.
     """
 
-    bags: Int[Tensor, "R D"]
+    bags: Int[Tensor, "R SD"]
     outputs: Int[Tensor, "R D"]
     _sorted: tuple[Tensor, Tensor] = field(init=False, repr=False)  # hashes, and whose they are
 
@@ -69,7 +73,11 @@ class Table:
             raise ValueError("two bags of the table share one hash")
         object.__setattr__(self, "_sorted", (hashes, order))
 
-    def __call__(self, H: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
+    @property
+    def slots(self) -> int:
+        return self.bags.shape[-1] // self.outputs.shape[-1]
+
+    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         return _by_rows(self._rows, H)
 
     def to(self, device: torch.device | str) -> "Table":
@@ -84,7 +92,48 @@ class Table:
 
     def _hash(self, rows: Tensor) -> Tensor:
         """Wraps around at 64 bits on purpose."""
-        D = rows.shape[-1]
         odd = torch.tensor(0x9E3779B97F4A7C15 - (1 << 64), device=rows.device)
-        weights = odd ** torch.arange(1, D + 1, device=rows.device)
+        weights = odd ** torch.arange(1, rows.shape[-1] + 1, device=rows.device)
         return (rows * weights).sum(-1)
+
+
+@dataclass(frozen=True)
+class Units:
+    """f(H) = 1/2 on the token that the operator in H gives for its code, -1/2 elsewhere.
+
+    Each operator condenses its operands into one whole number, its code, as `domains/units.py`
+    says. Its own token in H gates what it reads out, so that another operator's operands, however
+    many, cannot leak into it. Every number is whole and within what float64 holds.
+    """
+
+    W: Int[Tensor, "SD m"]
+    b: Int[Tensor, " m"]
+    cap: Int[Tensor, " m"]
+    period: Int[Tensor, " m"]  # 0 for a unit with a cap
+    code: Int[Tensor, "m O"]  # what a unit counts for in each operator's code
+    readout: Int[Tensor, "O C"]  # the token that each code gives; -1 for none
+    D: int
+
+    @property
+    def slots(self) -> int:
+        return len(self.W) // self.D
+
+    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
+        return _by_rows(self._rows, H)
+
+    def to(self, device: torch.device | str) -> "Units":
+        parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
+        return Units(*(part.to(device) for part in parts), D=self.D)
+
+    def _rows(self, H: Tensor) -> Tensor:
+        n_operators, n_codes = self.readout.shape
+        with torch.autocast(H.device.type, enabled=False):
+            H = H.double()
+            u = H @ self.W.double() + self.b
+            cut = u.clamp(min=0).minimum(self.cap.double())
+            g = torch.where(self.period > 0, u.remainder(self.period.clamp(min=1)), cut)
+            code = (g @ self.code.double()).long()
+        known = (code >= 0) & (code < n_codes)
+        token = self.readout.T.gather(0, code.clamp(0, n_codes - 1)).long()
+        gate = H[:, self.D - n_operators : self.D] * (known & (token >= 0))
+        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate) - 0.5

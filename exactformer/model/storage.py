@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
-from exactformer.model.feedforward import MLP, Table
-from exactformer.weightfile import Arrays, WeightFile
+from exactformer.model.feedforward import MLP, Table, Units
+from exactformer.weightfile import UNITS, Arrays, WeightFile
 
 
 def to_file(
@@ -19,8 +19,10 @@ def to_file(
     origin: Mapping[str, Any],
     logits: Mapping[str, torch.Tensor] | None = None,
 ) -> WeightFile:
-    """`logits` are what the discrete G_PE, W_Q and W_K were learned as; kept to be looked at."""
+    """`logits` are what the discrete gates and routing were learned as; kept to be looked at."""
     tensors = {"G_PE": weights.G_PE, "W_Q": weights.W_Q, "W_K": weights.W_K}
+    if weights.G_R is not None:
+        tensors["G_R"] = weights.G_R
     arrays: Arrays = {name: _whole(name, tensor) for name, tensor in tensors.items()}
     f, activation = weights.f, None
     if isinstance(f, MLP):
@@ -29,8 +31,11 @@ def to_file(
         arrays |= {name: _float32(name, tensor) for name, tensor in tensors.items()}
     elif isinstance(f, Table):
         arrays |= {"bags": f.bags.cpu().numpy(), "outputs": f.outputs.cpu().numpy()}
+    elif isinstance(f, Units):
+        parts = (f.W, f.b, f.cap, f.period, f.code, f.readout)
+        arrays |= {name: part.cpu().numpy() for name, part in zip(UNITS, parts, strict=True)}
     else:
-        raise TypeError(f"expected an MLP or a Table, found {type(f).__name__}")
+        raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
     if weights.E is not None:
         arrays["E"] = _float32("E", weights.E)
     for name, tensor in (logits or {}).items():
@@ -57,9 +62,12 @@ def from_file(file: WeightFile) -> Weights:
     tensors = {name: torch.from_numpy(array.copy()) for name, array in file.arrays.items()}
     if "bags" in tensors:
         f = Table(tensors["bags"], tensors["outputs"])
+    elif "U_in" in tensors:
+        f = Units(*(tensors[name] for name in UNITS), D=len(file.algebra.vocabulary))
     else:
         assert file.activation == "relu" or file.activation == "square"  # WeightFile checks it
         perceptron = [tensors[name] for name in ("W_1", "b_1", "W_2", "b_2")]
         f = MLP(*perceptron, activation=file.activation)
     gate, W_Q, W_K = (tensors[name].float() for name in ("G_PE", "W_Q", "W_K"))
-    return Weights(gate, W_Q, W_K, f, tensors.get("E"))
+    G_R = tensors["G_R"].float() if "G_R" in tensors else None
+    return Weights(gate, W_Q, W_K, f, tensors.get("E"), G_R)

@@ -53,7 +53,7 @@ def depth_one_loss(algebra: Algebra, weights: Weights) -> float:
     """The loss that training minimises, over all depth-1 expressions."""
     rows, D = depth_one_rows(algebra), len(algebra.vocabulary)
     token, bag, target, weight = (
-        part[..., :D] for part in (rows.token, rows.bag, rows.target, rows.weight)
+        part[..., :D] for part in (rows.token, rows.bags(None)[:, :, 0], rows.target, rows.weight)
     )
     Z = weights.f(bag * (token @ weights.W_Q @ weights.W_K.mT))
     return float((binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum())

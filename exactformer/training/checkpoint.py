@@ -9,7 +9,8 @@ from safetensors.torch import save
 from exactformer.training.loop import Seed, State
 from exactformer.weightfile import pack_header, read_safetensors, write_atomically
 
-FORMAT = "exactformer checkpoint 1"
+FORMAT = "exactformer checkpoint 2"
+MEMORIES = ("memory", "rank_memory")  # of a seed's estimators
 
 
 def write_checkpoint(path: Path, state: State) -> None:
@@ -18,9 +19,10 @@ def write_checkpoint(path: Path, state: State) -> None:
     plain = []
     for row, seed in enumerate(state.seeds):
         fields = asdict(seed)
-        memory = fields.pop("memory")
+        for kind in MEMORIES:
+            memory = fields.pop(kind)
+            tensors |= {f"{kind}/{row}/{name}": tensor.cpu() for name, tensor in memory.items()}
         plain.append(fields)
-        tensors |= {f"memory/{row}/{name}": tensor.cpu() for name, tensor in memory.items()}
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
     write_atomically(path, save(tensors, pack_header({"format": FORMAT, "seeds": plain})))
 
@@ -32,9 +34,9 @@ def read_checkpoint(path: Path) -> State:
         state: dict[str, torch.Tensor] = {}
         for name, tensor in tensors.items():
             kind, _, rest = name.partition("/")
-            if kind == "memory":
+            if kind in MEMORIES:
                 row, _, key = rest.partition("/")
-                seeds[int(row)].memory[key] = tensor
+                getattr(seeds[int(row)], kind)[key] = tensor
             else:
                 state[rest] = tensor
         if not seeds or any(len(tensor) != len(seeds) for tensor in state.values()):

@@ -4,7 +4,8 @@ What a position of a depth-1 expression receives depends on its token and on the
 the whole set collapses to one row for each pair of these, weighted by how many positions it stands
 for: the same loss and gradient at a fraction of the cost. One more row teaches that the zero vector
 stays zero. Rows come bag by bag, each padded to the same number, so that a batch is a choice of
-bags.
+bags. Where the order of operands matters, a bag is a span with its tokens in their order, and what
+is received slot by slot depends on the rank gate, which is learned as well.
 
 Tokens are padded to a multiple of LANE and rows to an even number. Then each seed's numbers start
 on a cache line and fill whole pairs of vector registers, and its results have the same bits
@@ -17,8 +18,11 @@ from math import factorial, prod
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import one_hot
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.syntax import span_tokens
+from exactformer.domains.units import slots_of
 
 LANE = 16
 
@@ -32,35 +36,74 @@ class Rows:
     """Every case of depth 1: B bags of w rows, and one last bag with the zero vector's row."""
 
     token: Float[Tensor, "B w D"]  # one-hot; zeros for filler and for the zero vector
-    bag: Float[Tensor, "B w D"]  # how often each token is in the span
+    span: Float[Tensor, "B L D"]  # the tokens of the bag in their order, one-hot
     target: Float[Tensor, "B w D"]
     weight: Float[Tensor, "B w D"]  # sums to 1; 0 for filler and beyond the vocabulary
+    slots: int
 
     def to(self, device: torch.device | str) -> "Rows":
-        return Rows(*(t.to(device) for t in (self.token, self.bag, self.target, self.weight)))
+        parts = (self.token, self.span, self.target, self.weight)
+        return Rows(*(part.to(device) for part in parts), slots=self.slots)
+
+    def bags(self, G_R: Float[Tensor, " d"] | None) -> Float[Tensor, "B w S D"]:
+        """How often each token is in each slot of the span; the same for all rows of a bag."""
+        if G_R is None:
+            bags = self.span.sum(1, keepdim=True)
+        else:
+            ranks = (self.span[..., : len(G_R)] @ G_R).cumsum(-1).long()
+            slot = (ranks - 1).clamp(0, self.slots - 1)
+            bags = one_hot(slot, self.slots).to(self.span.dtype).mT @ self.span
+        return bags.unsqueeze(1).expand(-1, self.token.shape[1], -1, -1)
 
 
 def depth_one_rows(algebra: Algebra) -> Rows:
     vocabulary = len(algebra.vocabulary)
-    D, width = padded(vocabulary), 2 * ((3 + algebra.require_fan_in() + 1) // 2)
-    n_bags = sum(len(op.table) for op in algebra.operators)
-    token, bag, target, weight = (torch.zeros(n_bags + 1, width, D) for _ in range(4))
-    at, expressions = 0, 0
-    for o, operator in enumerate(algebra.operators, start=algebra.first_operator):
-        for operands, value in operator.table.items():
-            counts = torch.zeros(D)
-            for symbol in (OPEN, CLOSE, o, *(2 + i for i in operands)):
-                counts[symbol] += 1
-            orders = factorial(len(operands)) // prod(
-                factorial(operands.count(i)) for i in set(operands)
-            )
-            bag[at] = counts
-            for row, symbol in enumerate(counts.nonzero().flatten().tolist()):
-                token[at, row, symbol] = 1
-                weight[at, row, :vocabulary] = orders * counts[symbol]
-                if symbol == o:
-                    target[at, row, 2 + value] = 1
-            at, expressions = at + 1, expressions + orders
+    length, slots = 3 + algebra.require_fan_in(), slots_of(algebra)
+    D, width = padded(vocabulary), 2 * ((length + 1) // 2)
+    cases = list(algebra.cases(every_order=slots > 1))
+    token, target, weight = (torch.zeros(len(cases) + 1, width, D) for _ in range(3))
+    span = torch.zeros(len(cases) + 1, length, D)
+    expressions = 0
+    for at, (o, operands, value) in enumerate(cases):
+        operator = algebra.first_operator + o
+        symbols = span_tokens(algebra, operator, [2 + i for i in operands])
+        span[at, range(len(symbols)), symbols] = 1
+        repeats = [factorial(operands.count(i)) for i in set(operands)]
+        orders = 1 if slots > 1 else factorial(len(operands)) // prod(repeats)
+        for row, symbol in enumerate(sorted(set(symbols))):
+            token[at, row, symbol] = 1
+            weight[at, row, :vocabulary] = orders * symbols.count(symbol)
+            if symbol == operator:
+                target[at, row, 2 + value] = 1
+        expressions += orders
     # As many zero vectors as there are slots after `)`; one where the notation has none.
-    weight[at, 0, :vocabulary] = expressions if algebra.closing_slot else 1
-    return Rows(token, bag, target, weight / weight.sum())
+    weight[-1, 0, :vocabulary] = expressions if algebra.closing_slot else 1
+    return Rows(token, span, target, weight / weight.sum(), slots)
+
+
+@dataclass(frozen=True)
+class RankProblem:
+    """Which rank gate lets the spans of depth 1 be told apart?
+
+    The error of a gate is that of the best feedforward there could be behind it: one that gives
+    each slot-wise bag the value that most spans with this bag have. It is 1 for a gate that counts
+    nothing, under which `5-3` and `3-5` are one bag.
+    """
+
+    rows: Rows
+    tolerance: float = 0.0
+
+    @torch.no_grad()
+    def errors(self, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
+        nothing = self._undecided(torch.zeros_like(gates[0]))
+        distinct, back = torch.unique(gates, dim=0, return_inverse=True)
+        found = torch.stack([self._undecided(gate) for gate in distinct])
+        return (found / nothing.clamp(min=1))[back]
+
+    def _undecided(self, gate: Tensor) -> Tensor:
+        """How many spans have another value than the commonest of their bag."""
+        bags = self.rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
+        values = self.rows.target[:-1].sum(1)
+        _, kind = torch.unique(bags, dim=0, return_inverse=True)
+        counts = values.new_zeros(len(bags), values.shape[-1]).index_add_(0, kind, values)
+        return len(bags) - counts.amax(-1).sum()

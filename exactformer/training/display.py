@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.units import slots_of
 from exactformer.training.loop import State
 from exactformer.training.recipe import Recipe
 from exactformer.training.run import Observer, Result
@@ -27,7 +28,7 @@ class Terminal(Observer):
         self.algebra, self.recipe, self.seeds, self.console = algebra, recipe, seeds, console
         self.results: dict[int, Result] = {}
         self.state: State | None = None
-        self.bags = sum(len(op.table) for op in algebra.operators)
+        self.bags = algebra.count_cases(every_order=slots_of(algebra) > 1)
         self.started = self.last_line = time.monotonic()
         self.steps_before: int | None = None
         self.live = Live(console=console, auto_refresh=False) if console.is_terminal else None

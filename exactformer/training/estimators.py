@@ -2,12 +2,14 @@
 
 Each is a function (logits, problem, rng, memory) -> new logits for one seed; `memory` holds named
 tensors that it wants back at the next call. The paper leaves open how the hard mask passes a
-gradient to the gate; `exactformer reproduce estimators` compares these readings.
+gradient to the gate; `exactformer reproduce estimators` compares these readings. The first two ask
+for nothing but the errors of gates, so they move the rank gate as well.
 """
 
 import itertools
 from collections.abc import Callable
 from functools import cache
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -18,12 +20,22 @@ from exactformer.training.depth_two import GateProblem
 from exactformer.training.recipe import EstimatorName
 
 Memory = dict[str, Tensor]
+
+
+class Problem(Protocol):
+    """Which gate is right? Each has an error; one at most as large as `tolerance` may stay."""
+
+    @property
+    def tolerance(self) -> float: ...
+
+    def errors(self, gates: Tensor) -> Tensor: ...
+
+
 Estimator = Callable[[Tensor, GateProblem, np.random.Generator, Memory], Tensor]
+RankEstimator = Callable[[Tensor, Problem, np.random.Generator, Memory], Tensor]
 
 
-def search(
-    logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory
-) -> Tensor:
+def search(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:
     """A discrete search, not a gradient: towards the best gate that differs from the present one
     in at most two coordinates, if it is strictly better. One coordinate is not enough: the gains
     from `(` and from `)` alone can be too small to see.
@@ -50,7 +62,7 @@ def _rotations(D: int) -> Tensor:
     return torch.stack(rows).unique(dim=0)
 
 
-def score(logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory) -> Tensor:
+def score(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:
     """The score-function gradient for gates ternary(logits + noise), with antithetic draws.
 
     What falls is -T log E[exp(-error / T)], which is the expected error for a large temperature T
@@ -147,3 +159,4 @@ ESTIMATORS: dict[EstimatorName, Estimator] = {
     "straight-through": straight_through,
     "gumbel": gumbel,
 }
+RANK_ESTIMATORS: dict[EstimatorName, RankEstimator] = {"search": search, "score": score}

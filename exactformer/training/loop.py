@@ -24,13 +24,14 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.construct import gate as right_gate
 from exactformer.model.quantize import ternary
-from exactformer.training.depth_one import depth_one_rows
+from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_two import gate_problem
-from exactformer.training.estimators import ESTIMATORS, Memory
+from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS, Memory
 from exactformer.training.parameters import (
     BATCHES,
     LEARNED,
     NOISE,
+    RANKS,
     STRINGS,
     adam_step,
     export,
@@ -58,6 +59,7 @@ class Seed:
     depth_two: int | None = None  # of the last depth-2 expressions; None before the gate learns
     gate_looks: int = 0  # with depth 1 right and the gate still wrong
     memory: Memory = field(default_factory=dict)  # the estimator's
+    rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
 
 
 @dataclass
@@ -105,8 +107,7 @@ def begin(algebra: Algebra, recipe: Recipe, seeds: Sequence[int]) -> State:
 def _start(algebra: Algebra, recipe: Recipe, seed: int, attempt: int) -> dict[str, Tensor]:
     """A seed's first numbers: what is learned, and Adam's moments at zero."""
     start = initial(algebra, recipe, seed, attempt)
-    learned = [name for name in start if name != "gate"]
-    zeros = {f"{name}.{kind}": torch.zeros_like(start[name]) for name in learned for kind in "mv"}
+    zeros = {f"{name}.{kind}": torch.zeros_like(start[name]) for name in LEARNED for kind in "mv"}
     return start | zeros
 
 
@@ -118,6 +119,8 @@ class Trainer:
         self.architecture = paper_architecture(algebra)
         self.rows = depth_one_rows(algebra).to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
+        self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
+        self.ranked_by = torch.empty(0)  # the rank gates that made them, where order matters
 
     def train(
         self, state: State, report: Callable[[State], None] = lambda state: None
@@ -129,7 +132,8 @@ class Trainer:
         self.started = perf_counter()
         state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
         for seed in state.seeds:
-            seed.memory = {name: tensor.to(self.device) for name, tensor in seed.memory.items()}
+            for memory in (seed.memory, seed.rank_memory):
+                memory |= {name: tensor.to(self.device) for name, tensor in memory.items()}
         while state.seeds:
             with _one_thread():
                 for _ in range(self.recipe.look_every):
@@ -141,7 +145,7 @@ class Trainer:
 
     def _depth_one_step(self, state: State) -> None:
         """One step of Adam on the loss over depth 1: binary cross entropy before the threshold."""
-        token, bag, target, weight = self._batch(state.seeds, self.recipe.batch)
+        token, bag, target, weight = self._batch(state, self.recipe.batch)
         learned = {name: state.tensors[name].requires_grad_() for name in LEARNED}
         Z = outputs(learned, token, bag, self.architecture.activation)
         slope = (torch.sigmoid(Z.detach()) - target) * weight  # of the cross entropy
@@ -153,25 +157,38 @@ class Trainer:
         by_name: dict[str, Tensor] = dict(zip(LEARNED, gradients, strict=True))
         adam_step(state.tensors, by_name, self.recipe, factors, steps)
 
-    def _batch(self, seeds: list[Seed], batch: int | None) -> list[Tensor]:
+    def _batch(self, state: State, batch: int | None) -> list[Tensor]:
         """Tokens, bags, targets and weights of `batch` bags of each seed's own, or of all:
-        (seeds, rows, D) each. The zero vector is in every batch.
+        (seeds, rows, D) each, bags slot by slot. The zero vector is in every batch.
         """
-        parts = (self.rows.token, self.rows.bag, self.rows.target, self.rows.weight)
+        seeds, bags = state.seeds, self._bags(state)
+        parts = (self.rows.token, self.rows.target, self.rows.weight)
         if batch is None:
-            return [part.flatten(0, 1).expand(len(seeds), -1, -1) for part in parts]
+            token, target, weight = (p.flatten(0, 1).expand(len(seeds), -1, -1) for p in parts)
+            return [token, bags.flatten(1, 2), target, weight]
         index = np.full((len(seeds), batch + 1), self.n_bags)
         for row, seed in enumerate(seeds):
             rng = generator(seed.seed, seed.attempt, BATCHES, seed.step)
             index[row, :-1] = rng.integers(self.n_bags, size=batch)
         chosen = torch.from_numpy(index).to(self.device)
-        token, bag, target, weight = (part[chosen].flatten(1, 2) for part in parts)
+        token, target, weight = (part[chosen].flatten(1, 2) for part in parts)
+        bag = bags[torch.arange(len(seeds), device=self.device)[:, None], chosen].flatten(1, 2)
         return [token, bag, target, weight * (self.n_bags / batch)]
+
+    def _bags(self, state: State) -> Tensor:
+        """All bags as each seed's rank gate makes them: (seeds, B, w, S, D)."""
+        if "rank" not in state.tensors:
+            return self.bags.expand(len(state.seeds), -1, -1, -1, -1)
+        gates = ternary(state.tensors["rank"])
+        if not torch.equal(gates, self.ranked_by):  # they change at looks only
+            self.bags = torch.stack([self.rows.bags(gate) for gate in gates])
+            self.ranked_by = gates
+        return self.bags
 
     @torch.no_grad()
     def _look(self, state: State) -> dict[int, Trained]:
         """Measure every seed, move its gate, and end or restart those whose time has come."""
-        token, bag, target, weight = self._batch(state.seeds, None)
+        token, bag, target, weight = self._batch(state, None)
         Z = outputs(state.tensors, token, bag, self.architecture.activation)
         loss = (binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum((1, 2))
         right = ((Z > 0) == (target > 0)) | (weight == 0)
@@ -180,6 +197,8 @@ class Trainer:
         ended: dict[int, Trained] = {}
         for row, seed in enumerate(state.seeds):
             seed.loss, seed.depth_one = float(loss[row]), int(right[row, :-1].sum())
+            if "rank" in state.tensors and not right[row].all():
+                self._move_rank(state, row)
             if seed.depth_one >= self.recipe.gate_from * self.n_bags:
                 self._move_gate(state, row, tolerance=0.0 if right[row].all() else NEARLY_RIGHT)
             gate = ternary(state.tensors["gate"][row]).cpu()
@@ -226,6 +245,17 @@ class Trainer:
             if seed.depth_two == self.recipe.strings:
                 break  # nothing to learn from: the gate has done its part for now
 
+    def _move_rank(self, state: State, row: int) -> None:
+        """Steps of the estimator on the rank gate, until spans of other values look different."""
+        seed, rank = state.seeds[row], state.tensors["rank"]
+        problem = RankProblem(self.rows)
+        noise = generator(seed.seed, seed.attempt, RANKS, seed.step)
+        for _ in range(self.recipe.gate_steps):
+            if float(problem.errors(ternary(rank[row])[None])) == 0:
+                break
+            estimator = RANK_ESTIMATORS[self.recipe.estimator]
+            rank[row] = estimator(rank[row], problem, noise, seed.rank_memory)
+
     def _certified(self, state: State, row: int, weights: Weights, before: float) -> Trained:
         seed = state.seeds[row]
         weights = weights.to("cpu")
@@ -241,7 +271,8 @@ class Trainer:
             margin_before=before,
             margin=float(certificate.findings.smallest_margin),
             seconds=perf_counter() - self.started,
-            logits={"G_PE": state.tensors["gate"][row].cpu(), "W_Q": W_Q, "W_K": W_K},
+            logits={"G_PE": state.tensors["gate"][row].cpu(), "W_Q": W_Q, "W_K": W_K}
+            | ({"G_R": state.tensors["rank"][row].cpu()} if "rank" in state.tensors else {}),
         )
 
 

@@ -19,7 +19,7 @@ from exactformer.training.recipe import Recipe
 
 # What a stream of random numbers is for. Each draw has a generator of its own, made from the seed,
 # the attempt, the stream and the step: nothing random has to be saved or depends on other seeds.
-INITIAL, BATCHES, STRINGS, NOISE = range(4)
+INITIAL, BATCHES, STRINGS, NOISE, RANKS = range(5)
 
 
 def generator(seed: int, attempt: int, stream: int, step: int = 0) -> np.random.Generator:
@@ -29,8 +29,9 @@ def generator(seed: int, attempt: int, stream: int, step: int = 0) -> np.random.
 LEARNED = ("bits", "W_1", "b_1", "W_2", "b_2")  # by gradient; "bits" are the logits of W_Q and W_K
 
 
-def _shapes(D: int, d_h: int, m: int) -> dict[str, tuple[int, ...]]:
-    return {"bits": (2, D, d_h), "W_1": (D, m), "b_1": (1, m), "W_2": (m, D), "b_2": (1, D)}
+def _shapes(D: int, d_h: int, m: int, slots: int) -> dict[str, tuple[int, ...]]:
+    shapes = {"bits": (2, D, d_h), "W_1": (slots, D, m), "b_1": (1, m), "W_2": (m, D)}
+    return shapes | {"b_2": (1, D)}
 
 
 def _cut(shape: tuple[int, ...]) -> tuple[slice, ...]:
@@ -38,25 +39,29 @@ def _cut(shape: tuple[int, ...]) -> tuple[slice, ...]:
 
 
 def initial(algebra: Algebra, recipe: Recipe, seed: int, attempt: int) -> dict[str, Tensor]:
-    """The random start of one seed: the gate's logits and what is LEARNED, padded with zeros."""
+    """The random start of one seed: the gates' logits and what is LEARNED, padded with zeros."""
     rng = generator(seed, attempt, INITIAL)
     size = paper_architecture(algebra)
     start = {"gate": torch.from_numpy(recipe.spread * rng.standard_normal(size.D))}
-    padded_shapes = _shapes(padded(size.D), size.d_h, padded(size.hidden))
-    for name, shape in _shapes(size.D, size.d_h, size.hidden).items():
+    padded_shapes = _shapes(padded(size.D), size.d_h, padded(size.hidden), size.slots)
+    for name, shape in _shapes(size.D, size.d_h, size.hidden, size.slots).items():
         drawn = recipe.spread * rng.standard_normal(shape)
         if name == "bits":
             drawn += recipe.open_bits
         start[name] = torch.zeros(padded_shapes[name], dtype=torch.float64)
         start[name][_cut(shape)] = torch.from_numpy(drawn)
+    if size.slots > 1:
+        start["rank"] = torch.from_numpy(recipe.spread * rng.standard_normal(size.D))
     return {name: tensor.float() for name, tensor in start.items()}
 
 
 def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: str) -> Tensor:
-    """The feedforward's output for rows (seeds, rows, D) of tokens in their bags."""
+    """The feedforward's output for rows of tokens, (seeds, rows, D), in their bags, with slots
+    before D.
+    """
     W_Q, W_K = binary(tensors["bits"]).unbind(1)
-    H = bag * torch.bmm(token, torch.bmm(W_Q, W_K.mT))
-    hidden = torch.baddbmm(tensors["b_1"], H, tensors["W_1"])
+    H = (bag * torch.bmm(token, torch.bmm(W_Q, W_K.mT)).unsqueeze(-2)).flatten(2)
+    hidden = torch.baddbmm(tensors["b_1"], H, tensors["W_1"].flatten(1, 2))
     hidden = hidden.square() if activation == "square" else hidden.relu()
     return torch.baddbmm(tensors["b_2"], hidden, tensors["W_2"])
 
@@ -64,14 +69,15 @@ def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: 
 def export(algebra: Algebra, tensors: dict[str, Tensor], row: int) -> Weights:
     """One seed's weights, discrete and without padding."""
     size = paper_architecture(algebra)
-    shapes = _shapes(size.D, size.d_h, size.hidden)
+    shapes = _shapes(size.D, size.d_h, size.hidden, size.slots)
     real = {name: tensors[name][row][_cut(shapes[name])].detach().contiguous() for name in LEARNED}
     # A seed that has diverged gets a verdict like any other.
     real = {name: torch.nan_to_num(t, 0.0, 0.0, 0.0) for name, t in real.items()}
     W_Q, W_K = binary(real["bits"])
-    perceptron = [real["W_1"], real["b_1"][0], real["W_2"], real["b_2"][0]]
+    perceptron = [real["W_1"].flatten(0, 1), real["b_1"][0], real["W_2"], real["b_2"][0]]
     f = MLP(*perceptron, activation=size.activation)
-    return Weights(ternary(tensors["gate"][row]), W_Q, W_K, f)
+    G_R = ternary(tensors["rank"][row]) if "rank" in tensors else None
+    return Weights(ternary(tensors["gate"][row]), W_Q, W_K, f, G_R=G_R)
 
 
 def schedule(recipe: Recipe, step: int) -> float:

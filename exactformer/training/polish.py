@@ -23,11 +23,12 @@ def polish(recipe: Recipe, weights: Weights, rows: Rows) -> Weights:
     D = weights.W_Q.shape[-2]
     used = (rows.weight.sum(-1) > 0).flatten()
     token, bag, target = (
-        part[..., :D].flatten(0, 1)[used] for part in (rows.token, rows.bag, rows.target)
+        part[..., :D].flatten(0, 1)[used]
+        for part in (rows.token, rows.bags(weights.G_R), rows.target)
     )
-    H = bag * (token @ (weights.W_Q @ weights.W_K.mT))
+    H = (bag * (token @ (weights.W_Q @ weights.W_K.mT)).unsqueeze(-2)).flatten(-2)
     cases = torch.unique(torch.cat([H, target], -1), dim=0)
-    H, sign = cases[:, :D], 2 * cases[:, D:] - 1
+    H, sign = cases[:, :-D], 2 * cases[:, -D:] - 1
     f = weights.f
     parameters = [p.clone().requires_grad_() for p in (f.W_1, f.b_1, f.W_2, f.b_2)]
     optimizer = torch.optim.Adam(parameters, lr=recipe.polish_rate, betas=recipe.betas)

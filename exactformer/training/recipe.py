@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.units import slots_of
 
 PAPER_SEEDS = (8739, 7520, 1936, 7439, 6210, 5650, 5395, 3140, 1243, 5353)
 
@@ -40,8 +41,8 @@ class Recipe:
 
 
 def recipe_for(algebra: Algebra) -> Recipe:
-    """Steps by how much there is to learn: the number of bags."""
-    bags = sum(len(op.table) for op in algebra.operators)
+    """Steps by how much there is to learn: the number of bags, or of spans where order matters."""
+    bags = algebra.count_cases(every_order=slots_of(algebra) > 1)
     if bags <= 20:
         return Recipe(steps=1_000)
     if bags <= 400:

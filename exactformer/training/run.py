@@ -21,14 +21,16 @@ import torch
 
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
-from exactformer.training.estimators import ESTIMATORS
+from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
 from exactformer.training.loop import State, Trained, Trainer, begin
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
 from exactformer.weightfile import WeightFile, write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
+MOST_CASES = 100_000  # of depth 1
 CHECKPOINT_SECONDS = 2.0  # at least so long between two checkpoints
 
 
@@ -101,12 +103,17 @@ def train_seeds(
 
 
 def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) -> None:
-    for operator in algebra.operators:
-        if operator.ordered:
-            raise ValueError(
-                f"operator {operator.symbol!r} of {algebra.name!r} depends on the order of its "
-                f"operands; the paper's attention adds them up and cannot learn it"
-            )
+    cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
+    if cases > MOST_CASES:
+        raise ValueError(
+            f"{algebra.name!r} has {cases} cases of depth 1 to learn from, "
+            f"more than the {MOST_CASES} that fit: construct it instead"
+        )
+    if slots_of(algebra) > 1 and recipe.estimator not in RANK_ESTIMATORS:
+        raise ValueError(
+            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the rank gate "
+            f"of {algebra.name!r}, found {recipe.estimator!r}"
+        )
     if recipe.estimator not in ESTIMATORS:
         raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {recipe.estimator!r}")
     if not seeds:
