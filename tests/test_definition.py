@@ -1,5 +1,8 @@
 """Algebras from TOML files: what they define, and every mistake in one of them at once."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +47,21 @@ def test_a_whole_file(load):
     plus = ef.Operator.named("+", "sum", [2], 3)
     assert mine == ef.Algebra("mine", tuple("012"), (difference, plus), "infix", {"−": "-"})
     assert ef.oracle(ef.parse(mine, "((1−2)+2)")) == "1"
+
+
+def test_the_file_in_the_readme(load):
+    readme = Path(__file__).resolve().parent.parent / "README.md"
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL)
+    mine = load(text)
+    plus = ef.Operator.named("+", "sum", [2], 3)
+    minus = ef.Operator.named("-", "difference", [1, 2], 3)
+    assert mine == ef.Algebra(
+        "mod3",
+        tuple("012"),
+        (plus, ef.Operator("-", (1, 2), dict(minus.table), ordered=True)),
+        "infix",
+        {"−": "-"},
+    )
 
 
 @pytest.mark.parametrize(
