@@ -114,6 +114,7 @@ def test_any_number_of_operands(load):
     ("text", "expected"),
     [
         ("", ["name: expected", "notation: expected", "values: expected", "operators: expected"]),
+        ("x = " + "[" * 5_000, ["this is not TOML: maximum recursion depth"]),
         ("name = ", ["this is not TOML: Invalid value (at end of document)"]),
         (HEAD + PLUS + 'name = "x"', ["+': unknown key 'name'"]),
         (
@@ -123,6 +124,7 @@ def test_any_number_of_operands(load):
         (HEAD.replace("notation", "Notation") + PLUS, ["notation: ", "'Notation'; did you mean"]),
         (HEAD.replace('"mine"', '"my own"') + PLUS, ["name: expected letters, digits and hyphens"]),
         (HEAD.replace('"mine"', '"boolean"') + PLUS, ["name: expected a name of its own"]),
+        (HEAD.replace('"mine"', '"listops-10-mean"') + PLUS, ["name: expected a name of its own"]),
         (HEAD.replace('"0", "1", "2"', "0, 1") + PLUS, ["values: expected a list such as"]),
         (HEAD.replace('"2"', '"1"') + PLUS, ["the symbol '1' is used twice, as a value"]),
         (HEAD.replace('"2"', '"+"') + PLUS, ["'+' is used twice, as a value and as an operator"]),
@@ -138,6 +140,7 @@ def test_any_number_of_operands(load):
         (HEAD + PLUS.replace('"sum"', "[]"), ["rule: expected one of max, min"]),
         (HEAD + PLUS.replace("arity = 2", ""), ["arity: expected a number", "found none"]),
         (HEAD + PLUS.replace("arity = 2", "arity = 0"), ["arity: expected a number", "found 0"]),
+        (HEAD + PLUS.replace("arity = 2", "arity = 1000"), ["arity: expected 256 at most, found"]),
         (HEAD + PLUS.replace("arity = 2", "arity = true"), ["arity: expected a number"]),
         (HEAD + PLUS.replace("arity = 2", "arity = [2, 2]"), ["a number is there twice"]),
         (HEAD + PLUS.replace("arity = 2", "arity = 3"), ["infix notation takes 1 or 2 operands"]),
