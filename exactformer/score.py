@@ -29,7 +29,7 @@ from exactformer.domains.syntax import Expression
 from exactformer.evaluate import Count
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
-TOKENS_AT_ONCE = 1 << 20  # between two looks at the progress
+TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress
 SHOWN_ROWS = 10  # wrong ones that are told one by one
 
 Progress = Callable[[int, int], None]  # how much of how much is done

@@ -1,5 +1,8 @@
 """Algebras from TOML files: what they define, and every mistake in one of them at once."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -44,6 +47,21 @@ def test_a_whole_file(load):
     plus = ef.Operator.named("+", "sum", [2], 3)
     assert mine == ef.Algebra("mine", tuple("012"), (difference, plus), "infix", {"−": "-"})
     assert ef.oracle(ef.parse(mine, "((1−2)+2)")) == "1"
+
+
+def test_the_file_in_the_readme(load):
+    readme = Path(__file__).resolve().parent.parent / "README.md"
+    (text,) = re.findall(r"^```toml\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL)
+    mine = load(text)
+    plus = ef.Operator.named("+", "sum", [2], 3)
+    minus = ef.Operator.named("-", "difference", [1, 2], 3)
+    assert mine == ef.Algebra(
+        "mod3",
+        tuple("012"),
+        (plus, ef.Operator("-", (1, 2), dict(minus.table), ordered=True)),
+        "infix",
+        {"−": "-"},
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,6 +114,7 @@ def test_any_number_of_operands(load):
     ("text", "expected"),
     [
         ("", ["name: expected", "notation: expected", "values: expected", "operators: expected"]),
+        ("x = " + "[" * 5_000, ["this is not TOML: maximum recursion depth"]),
         ("name = ", ["this is not TOML: Invalid value (at end of document)"]),
         (HEAD + PLUS + 'name = "x"', ["+': unknown key 'name'"]),
         (
@@ -105,6 +124,7 @@ def test_any_number_of_operands(load):
         (HEAD.replace("notation", "Notation") + PLUS, ["notation: ", "'Notation'; did you mean"]),
         (HEAD.replace('"mine"', '"my own"') + PLUS, ["name: expected letters, digits and hyphens"]),
         (HEAD.replace('"mine"', '"boolean"') + PLUS, ["name: expected a name of its own"]),
+        (HEAD.replace('"mine"', '"listops-10-mean"') + PLUS, ["name: expected a name of its own"]),
         (HEAD.replace('"0", "1", "2"', "0, 1") + PLUS, ["values: expected a list such as"]),
         (HEAD.replace('"2"', '"1"') + PLUS, ["the symbol '1' is used twice, as a value"]),
         (HEAD.replace('"2"', '"+"') + PLUS, ["'+' is used twice, as a value and as an operator"]),
@@ -120,6 +140,7 @@ def test_any_number_of_operands(load):
         (HEAD + PLUS.replace('"sum"', "[]"), ["rule: expected one of max, min"]),
         (HEAD + PLUS.replace("arity = 2", ""), ["arity: expected a number", "found none"]),
         (HEAD + PLUS.replace("arity = 2", "arity = 0"), ["arity: expected a number", "found 0"]),
+        (HEAD + PLUS.replace("arity = 2", "arity = 1000"), ["arity: expected 256 at most, found"]),
         (HEAD + PLUS.replace("arity = 2", "arity = true"), ["arity: expected a number"]),
         (HEAD + PLUS.replace("arity = 2", "arity = [2, 2]"), ["a number is there twice"]),
         (HEAD + PLUS.replace("arity = 2", "arity = 3"), ["infix notation takes 1 or 2 operands"]),

@@ -47,7 +47,10 @@ def numbered(word: str) -> list:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
-    return tmp_path_factory.mktemp("readme")
+    """Where the commands run: with the examples at hand, as in the repository."""
+    folder = tmp_path_factory.mktemp("readme")
+    shutil.copytree(ROOT / "examples", folder / "examples")
+    return folder
 
 
 @pytest.mark.parametrize(("info", "command", "output"), numbered("exactformer"))

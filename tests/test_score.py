@@ -52,6 +52,26 @@ def nangia_file(tmp_path) -> Path:
 
 
 @pytest.mark.parametrize(
+    ("name", "algebra"),
+    [
+        ("listops/test_d20s.tsv", "listops-5-mean"),
+        ("listops/test_d8.tsv", "listops-max-min-first-last"),
+    ],
+)
+def test_published_listops(name, algebra):
+    result = score("listops", published(name))
+    assert (result["correct"], result["total"]) == (10_000, 10_000)
+    assert (result["algebra"], result["format"]) == (algebra, "nangia")
+    assert (result["median"], result["verdict"]) == ("mean", "exact")
+
+
+def test_the_other_median_differs_on_the_published_file():
+    result = score("listops", published("listops/test_d20s.tsv"), "--median", "lower")
+    assert (result["correct"], result["total"]) == (10_000 - 1_386, 10_000)
+    assert (result["algebra"], result["median"]) == ("listops-5", "lower")
+
+
+@pytest.mark.parametrize(
     ("number", "total"), list(enumerate([6, 410, 2198, 4104, 5361, 6027])), ids=str
 )
 def test_published_logic(number, total):
@@ -61,6 +81,17 @@ def test_published_logic(number, total):
 
 
 # The Long Range Arena's
+
+
+def test_a_long_range_arena_set(tmp_path):
+    """As many rows as the test set of the benchmark has where published files are scored, too."""
+    count = 2_000 if "EXACTFORMER_DATA" in os.environ else 200
+    path = tmp_path / "basic_test.tsv"
+    path.write_text(output("sample", "listops", "--format", "lra", "--count", str(count)))
+    assert path.read_text().startswith("Source\tTarget\n( ( (")
+    result = score("listops", path)
+    assert (result["correct"], result["total"]) == (count, count)
+    assert (result["algebra"], result["format"]) == ("listops-10-mean", "lra")
 
 
 def test_the_long_range_arena_set_as_data():

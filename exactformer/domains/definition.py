@@ -38,13 +38,14 @@ from pathlib import Path
 from typing import Any
 
 from exactformer.domains.algebra import BRACKETS, Algebra, Operator
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import find_algebra
 from exactformer.domains.rules import RULES, operand_keys
 
 ALGEBRA_KEYS = ("name", "notation", "values", "spellings", "operators")
 OPERATOR_KEYS = ("symbol", "arity", "ordered", "table", "rule")
 NOTATIONS = ("infix", "prefix")
 LARGEST_TABLE = 100_000  # entries
+LARGEST_ARITY = 256  # the largest sum of ones that every number format of the model holds
 SHOWN = 12  # of a long list of entries
 
 Key = tuple[int, ...]  # operands, as places among the values
@@ -64,7 +65,7 @@ def load_algebra(path: str | Path) -> Algebra:
     path = Path(path)
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise DefinitionError(path, [f"this is not TOML: {error}"]) from None
     problems: list[str] = []
     values = _values(data, problems)
@@ -85,13 +86,20 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
     name = data.get("name")
     if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
         yield f"name: expected letters, digits and hyphens in quotes, {_found(data, 'name')}"
-    elif name in CATALOG:
+    elif _is_built_in(name):
         yield f"name: expected a name of its own, found {name!r}, which is built in"
     if data.get("notation") not in NOTATIONS:
         yield f'notation: expected "infix" or "prefix", {_found(data, "notation")}'
     spellings = data.get("spellings", {})
     if not isinstance(spellings, dict) or not all(isinstance(s, str) for s in spellings.values()):
         yield f'spellings: expected lines such as "AND" = "&", {_found(data, "spellings")}'
+
+
+def _is_built_in(name: str) -> bool:
+    try:
+        return find_algebra(name).name == name
+    except ValueError:
+        return False
 
 
 def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
@@ -177,6 +185,9 @@ def _arities(
     if not listed or not all(type(number) is int and number >= 1 for number in listed):
         kinds = 'a number such as 2, a list such as [1, 2], or with a rule "2+" for 2 or more'
         problems.append(f"arity: expected {kinds}, {_found(entry, 'arity')}")
+        return [], False
+    if max(listed) > LARGEST_ARITY:
+        problems.append(f"arity: expected {LARGEST_ARITY} at most, {_found(entry, 'arity')}")
         return [], False
     if len(set(listed)) < len(listed):
         problems.append(f"arity: a number is there twice in {listed}")
