@@ -231,10 +231,7 @@ def evaluate_expressions(
         expressions = Lines.of(Path(str(file))).read(
             lambda line, number: read(domain, line, first_line=number)
         )
-    if fast:
-        values = fast.values(expressions)
-    else:
-        values = _model_values(model, expressions)
+    values = fast.values(expressions) if fast else _model_values(model, expressions)
     _print_values(values if file else values[0], as_json)
 
 
