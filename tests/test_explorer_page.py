@@ -268,7 +268,7 @@ def test_a_thousand_tokens(visit, address):
     assert all(place["covered"] and place["text"] in text for place in measured)
     assert max(place["columns"] for place in measured) < 100
     assert max(place["nodes"] for place in measured) < 3500
-    # About 5 ms on an idle machine, where a frame has 16.
+    # 10 to 20 on a machine busy with other things.
     assert np.median([place["milliseconds"] for place in measured]) < 100
     for key in ("ArrowRight", "End", "Home"):
         visit.page.keyboard.press(key)

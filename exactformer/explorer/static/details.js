@@ -1,8 +1,6 @@
-// One position in words and numbers: the one under the pointer, or selected, or the first that acts.
+// One position in words and numbers.
 
-function showDetails(frame, position, vocabulary) {
-  const { tokens, step } = frame;
-  const place = position ?? firstActing(frame);
+function showDetails({ tokens, step }, place, vocabulary) {
   const head = html(
     "div",
     { class: "panel-head" },
@@ -11,11 +9,6 @@ function showDetails(frame, position, vocabulary) {
     html("p", { class: "caption" }, step ? roleOf(step, place, vocabulary) : "The end: nothing more happens."),
   );
   byId("details").replaceChildren(head, ...(step ? facts(step, place, vocabulary) : []));
-}
-
-function firstActing({ tokens, step }) {
-  const acting = step ? busyPositions(step)[0] : undefined;
-  return acting ?? Math.max(0, tokens.findIndex((symbol) => symbol !== EMPTY));
 }
 
 function chip(symbol, vocabulary) {

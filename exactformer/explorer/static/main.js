@@ -10,7 +10,7 @@ const GROUPS = [
 ];
 
 const view = { algebra: null, weights: null, expression: "", frame: 0, position: null, tab: "trace" };
-let models, vocabulary, trace, frames;
+let models, vocabulary, trace, frames, focus;
 let asking = new AbortController();
 
 const events = { hover, pin };
@@ -118,7 +118,6 @@ async function loadTrace(frame = 0) {
   player.start(trace.steps.length, frame);
   showResult();
   showLegend();
-  sheet.reveal(view.position);
 }
 
 function showFrame(number) {
@@ -133,8 +132,20 @@ function showFrame(number) {
   byId("tree-caption").textContent = step ? `${plural(spans, "gate")} about to be computed` : "what is left";
   sheet.show(frame, stagesOf(frames, number), vocabulary);
   tree.show(frame);
+  focus = focusOf(frame);
+  sheet.reveal(focus);
+  tree.reveal(focus);
   light(null);
   saveAddress();
+}
+
+/** Where to look: the selection, or else the nearest place where something happens. */
+function focusOf({ tokens, step }) {
+  if (view.position !== null) return view.position;
+  const filled = (state) => [...state.keys()].filter((i) => state[i] !== EMPTY);
+  const acting = step ? busyPositions(step) : filled(tokens);
+  const computed = step ? acting.filter((i) => step.state[i] !== EMPTY) : [];
+  return sheet.nearest(computed.length ? computed : acting) ?? 0;
 }
 
 function ending() {
@@ -193,7 +204,7 @@ function light(hovered) {
   if (!frames) return;
   sheet.highlight(hovered, view.position);
   tree.highlight(hovered, view.position);
-  showDetails(frames[view.frame], hovered ?? view.position, vocabulary);
+  showDetails(frames[view.frame], hovered ?? view.position ?? focus, vocabulary);
 }
 
 function showTab(name) {

@@ -65,6 +65,19 @@ class Sheet {
     this.scroller.scrollLeft = this.x(middle) - this.scroller.clientWidth / 2;
   }
 
+  /** The columns in view, whole or in part. */
+  seen() {
+    const left = this.scroller.scrollLeft - MARGIN;
+    return [left, left + this.scroller.clientWidth].map((x) => Math.floor(x / this.width));
+  }
+
+  /** Of some columns the one nearest to the middle of the view. */
+  nearest(columns) {
+    const middle = this.seen().reduce((a, b) => a + b) / 2;
+    const distance = (column) => Math.abs(column - middle);
+    return columns.reduce((best, column) => (distance(column) < distance(best) ? column : best), columns[0]);
+  }
+
   /** Bring a column into view, if it is not. */
   reveal(column) {
     if (column === null || column >= this.count) return;
@@ -115,8 +128,7 @@ class Sheet {
 
   draw() {
     if (!this.frame) return;
-    const left = this.scroller.scrollLeft - MARGIN;
-    const seen = [left / this.width, (left + this.scroller.clientWidth) / this.width].map(Math.floor);
+    const seen = this.seen();
     this.drawWindow(seen);
     if (this.drawn && this.drawn.from <= Math.max(0, seen[0]) && Math.min(this.count - 1, seen[1]) <= this.drawn.to) return;
     this.drawn = { from: Math.max(0, seen[0] - SPARE), to: Math.min(this.count - 1, seen[1] + SPARE) };

@@ -36,12 +36,12 @@ function iterationStages(step) {
     },
     {
       name: "attention", title: "Attention", equation: "QKᵀ, Eqs. 10–11", height: 66,
-      caption: "each operator receives the operands of its span, and itself",
+      caption: "who receives from whom, span by span: an operator its operands",
       draw: attentionArcs,
     },
     {
       name: "bag", title: "Routed bag", equation: "H, Eq. 12", height: bagHeight(step),
-      caption: "what each operator received",
+      caption: "what was received, and how often",
       draw: routedBags,
     },
     {
@@ -51,7 +51,7 @@ function iterationStages(step) {
     },
     {
       name: "state", title: "New state", equation: "X′, Eq. 13", height: 46,
-      caption: "each span is now one value",
+      caption: "what was kept replaces each span",
       draw: (area) => boxes(area, step.state, step.tokens),
     },
   ];
@@ -149,9 +149,17 @@ function clusterBands({ step, x, width, height, ...range }) {
       "g",
       { class: `cluster ${clusterInk(number)}` },
       svg("rect", { x: left, width: Math.max(1, right - left), y: (height - 22) / 2, height: 22, rx: 6 }),
-      right - left < 14 ? null : label(String(number), (left + right) / 2, height / 2, right - left),
+      ...clusterNumbers(whole, { from, to }).map((column) =>
+        width * (to - from + 1) < 14 ? null : label(String(number), x(column) + width / 2, height / 2, right - left),
+      ),
     );
   });
+}
+
+/** Where a cluster's number stands: in its middle, or again and again where that may be far away. */
+function clusterNumbers(whole, { from, to }) {
+  if (whole.to - whole.from < 24) return [(whole.from + whole.to) / 2].filter((column) => from <= column && column <= to);
+  return columns({ from, to }).filter((column) => (column - whole.from) % 12 === 6);
 }
 
 /** From the column of each token that is sent, down to the column that receives it. */

@@ -73,10 +73,8 @@ class Tree {
   }
 
   show(frame) {
-    const first = this.frame === null;
     this.frame = frame;
     this.lay();
-    if (first) this.reveal(frame.tokens.findIndex((_, i) => frame.step?.clusters[i] === 1 && this.circuit.nodes.has(i)));
   }
 
   widthAt(zoom) {
