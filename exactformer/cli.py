@@ -230,21 +230,24 @@ def trace(
 def explore(
     domain: Annotated[
         Algebra | None,
-        typer.Argument(parser=_algebra, metavar="[DOMAIN]", help="The algebra to start with."),
+        typer.Argument(parser=_algebra, metavar="DOMAIN", help="The algebra to start with."),
     ] = None,
     weights: Annotated[
         str | None,
         typer.Option(help="The weights to start with: as elsewhere; a file is then offered too."),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Where to listen; 127.0.0.1 is this machine only.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8765,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
     as_json: Json = False,
 ) -> None:
-    """Watch the transformer reduce an expression: a page served on this machine only."""
+    """Watch the transformer reduce an expression, on a page served on this machine only."""
     import webbrowser
+    from threading import Thread
 
     from exactformer.explorer.choices import Choices
 
@@ -258,8 +261,8 @@ def explore(
     def ready(address: str) -> None:
         print(json.dumps({"address": address}) if as_json else address, flush=True)
         print("interrupt (Ctrl-C) to stop", file=sys.stderr)
-        if browser:
-            webbrowser.open(address)
+        if browser:  # one in the terminal would keep us waiting
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     serve(Choices(domain, weights), host, port, ready)
 

@@ -101,6 +101,7 @@ def test_step_to_the_end(visit, address, domain, weights):
     visit.open(address, algebra=domain, weights=weights)
     visit.type(str(expression))
     visit.page.wait_for_function("text => trace.expression === text", arg=str(expression))
+    before: list[str] = []
     for iteration in range(1, 4):
         assert visit.text("#sheet-title") == f"Iteration {iteration}"
         assert visit.text("#where") == f"{iteration} of 3"

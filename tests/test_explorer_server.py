@@ -4,6 +4,7 @@ import http.client
 import json
 import re
 import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
@@ -21,6 +22,7 @@ from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import STATIC, page
 from tests.cases import CASES
 from tests.explorer import SECONDS, serving
+from tests.test_cli_model import exactformer
 
 
 @pytest.fixture(scope="module")
@@ -395,6 +397,38 @@ def test_weights_given_on_the_command_line(tmp_path):
         assert trace(client, "(1&0)", **given).json()["value"] == "0"
         proof = client.get("/api/weights", params=given).json()["certificate"]
         assert proof["verdict"] == "exact"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--weights", "9999"], "expected as weights for boolean one of constructed"),
+        (["listops", "--weights", "../boolean/7520"], "expected as weights for listops"),
+        (["bolean"], "found 'bolean'"),
+        (["--port", "99999"], "--port"),
+        (["--host", "256.0.0.1"], "cannot listen on 256.0.0.1"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_mistakes_on_the_command_line(arguments, words):
+    assert words in start_in_vain(*arguments)
+
+
+def test_a_port_that_is_taken(address):
+    port = str(urlsplit(address).port)
+    assert "--port 0 takes any free one" in start_in_vain("--port", port)
+
+
+def test_without_the_servers_packages(monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    monkeypatch.delitem(sys.modules, "exactformer.explorer.server", raising=False)
+    assert "uvicorn: pip install 'exactformer[explore]'" in start_in_vain()
+
+
+def start_in_vain(*arguments: str) -> str:
+    status, printed, errors = exactformer("explore", "--no-browser", *arguments)
+    assert (status, printed) == (2, "")
+    return errors
 
 
 def test_an_algebra_of_ones_own():

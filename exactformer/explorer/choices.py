@@ -13,14 +13,19 @@ from threading import Lock
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from exactformer.api import SHIPPED, Model, construct
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.sampling import draw
+from exactformer.model.architecture import paper_architecture
+from exactformer.model.circuit import Weights, iterate
+from exactformer.model.encode import initial_state
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
-from exactformer.weightfile import REAL, Arrays, WeightFile
+from exactformer.weightfile import ROUTING, Arrays, WeightFile
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
@@ -127,23 +132,33 @@ class Choices:
 
 
 def random_weights(algebra: Algebra, seed: int) -> WeightFile:
-    """Weights of the constructed model's shapes with random numbers, to see what fails.
+    """Weights of the paper's sizes with random numbers, to see what fails.
 
     Gates (vectors) and routing (matrices) are made from random logits, as learned ones are.
     """
-    constructed = to_file(algebra, construct(algebra).weights, {})
     rng = np.random.default_rng(seed)
+
+    def draw_numbers(*shape: int) -> NDArray[np.float32]:
+        return ((rng.standard_normal(shape) * GRID).round() / GRID).astype(np.float32)
+
+    weights = construct(algebra).weights
     arrays: Arrays = {}
-    for name, array in constructed.arrays.items():
-        drawn = (rng.standard_normal(array.shape) * GRID).round().astype(np.float32) / GRID
-        if name in REAL:
-            arrays[name] = drawn
-            continue
-        discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(drawn))
-        arrays[name] = discrete.round().numpy().astype(array.dtype)
-        arrays[f"{name}_logits"] = drawn
-    origin = {"made": "random", "seed": seed}
-    return WeightFile(algebra, arrays, constructed.activation, origin)
+    for name, array in to_file(algebra, weights, {}).arrays.items():
+        if name in ROUTING or name.startswith("G_"):
+            logits = draw_numbers(*array.shape)
+            discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
+            arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
+    size = paper_architecture(algebra)
+    received = _bag_width(algebra, weights)
+    arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
+    arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
+    return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})
+
+
+def _bag_width(algebra: Algebra, weights: Weights) -> int:
+    """How many numbers a position receives, seen on an expression of depth 1."""
+    X, inside = initial_state(draw(algebra, 1, 1, np.random.default_rng(0)), weights)
+    return iterate(X, weights, inside).H.shape[-1]
 
 
 def _brief(text: str) -> str:

@@ -112,7 +112,13 @@ def application(choices: Choices, host: str = "localhost") -> ASGIApp:
 def serve(choices: Choices, host: str, port: int, ready: Callable[[str], None]) -> None:
     """Answer requests until interrupted. `ready` is told the page's address; port 0 is any free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.create_server((host, port), family=family) as listening:
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as error:
+        raise ValueError(
+            f"cannot listen on {host}, port {port}: {error.strerror} (--port 0 takes any free one)"
+        ) from None
+    with listening:
         chosen = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
         config = uvicorn.Config(application(choices, host), log_level="warning", access_log=False)

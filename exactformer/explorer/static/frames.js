@@ -65,11 +65,10 @@ function busyPositions(step) {
   return step.busy;
 }
 
-/** The bags of a position: one, or one for each operand's place where the order counts. */
+/** The bags of a position: one, or one for each slot where the order of operands matters. */
 function bagsAt(step, position) {
-  const routed = step.routed[position];
-  if (!routed) return [];
-  return Array.isArray(routed) ? routed : [routed];
+  if (!(position in step.routed)) return [];
+  return step.slots?.[position] ?? [step.routed[position]];
 }
 
 /** From where a position received what is in its bags: the places of those tokens in its span. */

@@ -79,7 +79,6 @@ function nameOf(name) {
   if (name.startsWith("file/")) return name.slice("file/".length);
   if (name.startsWith("random/")) return "random";
   if (/^\d+$/.test(name)) return `learned: seed ${name}`;
-  if (name === "constructed") return "constructed: closed form";
   return name.replace("constructed/", "constructed: ");
 }
 
@@ -104,14 +103,17 @@ async function loadTrace(frame = 0) {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
+  let answer;
   try {
-    trace = await source.trace(view.algebra, view.weights, view.expression, signal);
+    answer = await source.trace(view.algebra, view.weights, view.expression, signal);
   } catch (error) {
     if (!signal.aborted) showProblem(error);
     return;
   }
   if (signal.aborted) return;
   showProblem(null);
+  trace = answer;
+  document.title = `${[...trace.expression].slice(0, 60).join("")} · exactformer`;
   frames = framesOf(trace);
   if (view.position !== null && view.position >= trace.tokens.length) view.position = null;
   tree.start(trace.tokens, vocabulary);

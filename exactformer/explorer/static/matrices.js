@@ -7,6 +7,7 @@ const FEW = 24; // columns up to which a matrix is drawn entry by entry, with it
 // that hidden units are columns in all of the feedforward.
 const MEANINGS = {
   G_PE: ["Gate", "Eq. 2: what each token adds to the depth", "rows"],
+  G_R: ["Rank gate", "what each token adds to the rank", "rows"],
   W_Q: ["Queries", "Eq. 11: who receives, by dimension of attention", "rows"],
   W_K: ["Keys", "Eq. 11: who is sent, by dimension of attention", "rows"],
   E: ["Vectors", "the dense vector of each token", "rows"],
@@ -17,7 +18,7 @@ const MEANINGS = {
   bags: ["Table: bags", "Lemma 4: each bag that can occur", "columns"],
   outputs: ["Table: outputs", "the token that each of them gives", "columns"],
 };
-const ROUTING = ["G_PE", "W_Q", "W_K", "E"];
+const ROUTING = ["G_PE", "G_R", "W_Q", "W_K", "E"];
 
 function showWeights(data, vocabulary, tryExpression) {
   const names = Object.keys(data.arrays).filter((name) => !name.endsWith("_logits"));
@@ -50,7 +51,8 @@ function isSmall({ shape }) {
 }
 
 function summaryOf(data) {
-  const kind = data.activation ? `a perceptron of ${data.activation === "relu" ? "rectified" : "squared"} units` : "a look-up table";
+  const units = { relu: "a perceptron of rectified units", square: "a perceptron of squared units" };
+  const kind = units[data.activation] ?? ("bags" in data.arrays ? "a look-up table" : "made of gated units");
   return `${plural(data.parameters, "number")}; the feedforward is ${kind}.`;
 }
 
@@ -97,9 +99,9 @@ function entryText(number) {
   return text.replace("-", "−");
 }
 
-/** Entry by entry. */
+/** Entry by entry. Tokens name the rows, slot by slot where a bag has several. */
 function entries(rows, side, vocabulary, name) {
-  const named = ["rows", "turned"].includes(side) && rows.length === vocabulary.symbols.length;
+  const named = ["rows", "turned"].includes(side) && rows.length % vocabulary.symbols.length === 0;
   const headed = side === "columns" && rows[0].length === vocabulary.symbols.length;
   const most = Math.max(...rows.flat().map(Math.abs), 1e-30);
   const whole = rows.flat().every(Number.isInteger);
@@ -114,7 +116,7 @@ function entries(rows, side, vocabulary, name) {
   }
   rows.forEach((row, i) => {
     if (named) {
-      const token = vocabulary.symbols[i];
+      const token = vocabulary.symbols[i % vocabulary.symbols.length];
       picture.append(svg("text", { class: `row-name ink-${vocabulary.kind(token)}`, x: left - 7, y: i * CELL + CELL / 2 + 1, dy: "0.35em" }, token));
     }
     row.forEach((number, j) => {
@@ -162,8 +164,9 @@ function heatMap(rows, vocabulary) {
     cells.style.fill = tint(shade * Math.abs(shade));
     picture.append(cells);
   }
-  const byToken = rows.length === vocabulary.symbols.length;
-  return [picture, byToken ? html("figcaption", {}, `rows from the top: ${vocabulary.symbols.join(" ")}`) : null];
+  const slots = rows.length / vocabulary.symbols.length;
+  const order = `rows from the top: ${vocabulary.symbols.join(" ")}${slots > 1 ? `; so for each of ${slots} slots` : ""}`;
+  return [picture, Number.isInteger(slots) ? html("figcaption", {}, order) : null];
 }
 
 function scaleKey() {

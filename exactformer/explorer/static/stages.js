@@ -34,14 +34,15 @@ function iterationStages(step) {
       caption: "each run of ones is one span",
       draw: clusterBands,
     },
+    ...(step.ranks ? [rankStage(step)] : []),
     {
       name: "attention", title: "Attention", equation: "QKᵀ, Eqs. 10–11", height: 66,
-      caption: "who receives from whom, span by span: an operator its operands",
+      caption: "who receives from whom in a span: operators, their operands",
       draw: attentionArcs,
     },
     {
       name: "bag", title: "Routed bag", equation: "H, Eq. 12", height: bagHeight(step),
-      caption: "what was received, and how often",
+      caption: "what was received",
       draw: routedBags,
     },
     {
@@ -51,10 +52,22 @@ function iterationStages(step) {
     },
     {
       name: "state", title: "New state", equation: "X′, Eq. 13", height: 46,
-      caption: "what was kept replaces each span",
+      caption: "spans become what was kept",
       draw: (area) => boxes(area, step.state, step.tokens),
     },
   ];
+}
+
+/** Only where the order of operands matters, which is beyond the paper. */
+function rankStage(step) {
+  return {
+    name: "ranks", title: "Ranks", equation: "R", height: 40,
+    caption: "which operand of its span it is",
+    draw: ({ x, width, height, ...range }) =>
+      columns(range)
+        .filter((column) => step.mask[column] && width >= LEGIBLE)
+        .map((column) => label(String(step.ranks[column]), x(column) + width / 2, height / 2, width - 2, { class: "count" })),
+  };
 }
 
 /** Where it ends: all states below one another, as in the paper's Figure 3. */
@@ -214,7 +227,7 @@ function routedBags({ step, x, width, vocabulary, from, to }) {
         const y = 8 + (CHIP + 3) * row + CHIP / 2;
         const text = count === 1 ? token : `${count}×${token}`;
         const chip = tokenBox(text, vocabulary.kind(token), middle, y, width - 6, CHIP, "chip");
-        if (slot && width >= LEGIBLE) chip.append(svg("text", { class: "slot", x: middle - width / 2 - 1, y: y + 3 }, String(slot)));
+        if (slot && width >= LEGIBLE) chip.append(svg("text", { class: "slot", x: middle - width / 2 - 3, y: y + 3 }, String(slot)));
         return chip;
       });
       if (fits.length < chips.length) {
