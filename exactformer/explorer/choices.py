@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from exactformer.api import SHIPPED, Model, construct
+from exactformer.api import SHIPPED, Model, construct, find, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
@@ -59,16 +59,10 @@ class Choices:
         self._making, self._certifying = Lock(), Lock()  # once, however many ask at the same time
         name = self._add(algebra) if algebra else next(iter(self.algebras))
         self.first = (name, weights or "constructed")  # what the page starts with
-        if weights and Path(weights).is_file():
-            file = WeightFile.read(Path(weights))
-            if algebra and file.algebra != algebra:
-                raise ValueError(
-                    f"{weights} holds weights for {file.algebra.name!r}, not for {algebra.name!r}"
-                )
-            self.first = (self._add(file.algebra), f"file/{Path(weights).name}")
+        if not self._offers(*self.first):
+            file = _read(self.first[1], algebra)
+            self.first = (self._add(file.algebra), f"file/{Path(self.first[1]).name}")
             self._given[self.first] = file
-        elif weights:
-            self.subject(*self.first)  # says at once what is wrong with the name
 
     def _add(self, algebra: Algebra) -> str:
         known = self.algebras.get(algebra.name)
@@ -89,6 +83,10 @@ class Choices:
             by_hand.insert(2, "constructed/fitted")
         return [*given, *by_hand, *shipped, "random/0"]
 
+    def _offers(self, algebra_name: str, weights_name: str) -> bool:
+        known = weights_name in self.weights(algebra_name)
+        return known or RANDOM.fullmatch(weights_name) is not None
+
     def algebra(self, name: str) -> Algebra:
         if name not in self.algebras:
             raise ValueError(
@@ -98,10 +96,10 @@ class Choices:
 
     def subject(self, algebra_name: str, weights_name: str) -> Subject:
         """Raises a ValueError for whatever is not offered, and where weights cannot be made."""
-        offered = self.weights(algebra_name)
-        if weights_name not in offered and not RANDOM.fullmatch(weights_name):
+        if not self._offers(algebra_name, weights_name):
+            offered = ", ".join(self.weights(algebra_name))
             raise ValueError(
-                f"expected as weights for {algebra_name} one of {', '.join(offered)}, or random/ "
+                f"expected as weights for {algebra_name} one of {offered}, or random/ "
                 f"and a seed of up to nine digits; found {_brief(weights_name)}"
             )
         with self._making:
@@ -129,6 +127,19 @@ class Choices:
         else:
             file = WeightFile.read(SHIPPED / algebra.name / f"{weights_name}.safetensors")
         return Subject(algebra_name, weights_name, file)
+
+
+def _read(weights: str, algebra: Algebra | None) -> WeightFile:
+    """Weights by the name that a user gives on the command line: a file, in most cases."""
+    if not Path(weights).is_file():
+        model = find(algebra, weights) if algebra else load(weights)
+        return to_file(model.algebra, model.weights, model.origin)
+    file = WeightFile.read(Path(weights))
+    if algebra and file.algebra != algebra:
+        raise ValueError(
+            f"{weights} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
+        )
+    return file
 
 
 def random_weights(algebra: Algebra, seed: int) -> WeightFile:
