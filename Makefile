@@ -1,14 +1,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help test fuzz lint reproduce weights wheel clean
+.PHONY: help test chromium fuzz lint reproduce screenshots weights wheel clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # A file stays on one core: the README's commands read what earlier ones wrote.
-test: .venv/stamp  ## run the tests
-	$(BIN)/pytest -n auto --dist loadfile
+test: .venv/stamp chromium  ## run the tests
+	$(BIN)/pytest -n auto --dist loadfile -rs
+
+# A browser is no Python package. Where it cannot be installed the tests go on without, and say so.
+chromium:  ## install Debian's chromium for the tests of the page, where that is possible
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    echo "installing chromium" && export DEBIAN_FRONTEND=noninteractive && { apt-get -qq update; \
+	    timeout 900 apt-get -qq install -y --no-install-recommends chromium >/dev/null; }; } || \
+	    echo "chromium is missing and was not installed: the page is not tested in a browser" >&2
 
 fuzz: .venv/stamp  ## a million random and damaged expressions for each vocabulary
 	$(BIN)/python -m tests.fuzz --count 1000000
@@ -21,6 +28,9 @@ lint: .venv/stamp  ## check style, types and the direction of imports
 
 reproduce: .venv/stamp  ## train and certify thirty models; the paper's Table 1 beside ours
 	$(BIN)/exactformer reproduce
+
+screenshots: .venv/stamp chromium  ## the pictures of the page in the README, into results/
+	$(BIN)/python -m tests.screenshots results
 
 weights: .venv/stamp  ## make the shipped weights anew
 	$(BIN)/python -m exactformer.model.fit exactformer/weights

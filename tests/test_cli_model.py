@@ -279,6 +279,22 @@ def test_trace():
     assert "line 1, column 1" in refused("trace", "boolean", ")")
 
 
+def test_trace_as_a_page(tmp_path, wrong):
+    page = tmp_path / "trace.html"
+    arguments = ("trace", "boolean", "((1|0)&(~0))", "--html", page)
+    assert output(*arguments) == f"{page}\n"
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert '"expression":"((1|0)&(~0))"' in text
+    assert json.loads(output(*arguments, "--json", "--weights", wrong)) == {"written": str(page)}
+    assert '"verdict":"inexact"' in page.read_text()
+    assert "line 1, column 1" in refused("trace", "boolean", ")", "--html", page)
+    comb = "(" * 999 + "1" + "&1)" * 999
+    assert "too many to draw" in refused("trace", "boolean", comb, "--html", page)
+    assert "nowhere" in refused(*arguments[:-1], tmp_path / "nowhere" / "page")
+    assert '"verdict":"inexact"' in page.read_text()  # nothing was written since
+
+
 def test_trace_of_weights_that_fail(wrong):
     text = output("trace", "boolean", "((1|0)&(~0))", "--weights", wrong)
     assert "no single value is left after" in text

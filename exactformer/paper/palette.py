@@ -39,6 +39,9 @@ TASKS: dict[str, tuple[str, str]] = {
 PLAIN = Ink("#ffffff", "#9a9a9a", "#222222")
 MARKED = Ink("#4d4d4d", "#333333", "#ffffff")  # a one in a mask or a discrete matrix
 DIVERGING = "PuOr"  # heat maps: negative, zero (white), positive
+DIVERGING_ENDS = ("#b35806", "#542788")  # of the same map, a tenth from its ends
+
+NIGHT = "#15181d"  # the page behind everything, in the dark
 
 
 def kind_of(algebra: Algebra, symbol: str) -> Kind:
@@ -53,3 +56,14 @@ def kind_of(algebra: Algebra, symbol: str) -> Kind:
 
 def cluster_ink(number: int) -> Ink:
     return CLUSTERS[(number - 1) % len(CLUSTERS)]
+
+
+def at_night(ink: Ink) -> Ink:
+    """The same colour on a dark page: a deep fill, a clear edge, and text as light as the fill."""
+    return Ink(mix(ink.edge, NIGHT, 0.68), mix(ink.edge, "#ffffff", 0.12), ink.fill)
+
+
+def mix(one: str, other: str, share: float) -> str:
+    """A colour on the way from `one` to `other`."""
+    parts = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (one, other)]
+    return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(*parts, strict=True))

@@ -1,0 +1,166 @@
+"""The JSON that the page works with, as plain data: from the server, or written into a file.
+
+models    {"first": {"algebra", "weights"}, "limits": {...}, "algebras": [{"name", "notation",
+          "vocabulary", "kinds": the type of each token, "weights": names, "example"}]}
+trace     what `exactformer trace --json` prints ("expression", "steps", "value"), and "algebra",
+          "weights", "depth", "tokens" at the start, and "expected": the oracle's value
+weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "arrays":
+          {name: {"shape", "numbers": at most the first 2,000 rows and columns}}, with NAME_logits
+          beside a discrete NAME, "certificate": what `exactformer certify --json` prints, less
+          the algebra}
+sample    {"expression", "value", "tokens"}: a random expression of an exact depth, from a seed
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw, mean_tokens
+from exactformer.domains.syntax import EMPTY, parse
+from exactformer.explorer.choices import Choices, Subject
+from exactformer.paper.palette import kind_of
+from exactformer.trace import EMPTY_POSITION, TraceStep
+from exactformer.trace import trace as trace_expression
+
+MOST_CHARACTERS = 20_000  # of the text of an expression
+MOST_TOKENS = 2_000  # of an expression: the page stays quick well beyond a thousand
+MOST_NUMBERS = 2_000_000  # in a trace: about ten megabytes of JSON
+MOST_SECONDS = 10  # for a trace
+MOST_ROWS = 2_000  # and columns of a matrix
+DEEPEST = 1_000  # of a random expression
+
+EXAMPLES = {  # the paper's, where a task is its own; any other algebra starts with a random one
+    "boolean": "((1|0)&(~0))",
+    "arithmetic": "(((1+2)*(3+4))+(5*(6+7)))",
+    "listops": "( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )",
+}
+EXAMPLE_DEPTH = 3
+
+
+class TooLarge(ValueError):
+    """Well formed, but more than can be drawn."""
+
+
+def models(choices: Choices, only: Subject | None = None) -> dict[str, Any]:
+    """What can be chosen; in a file, `only` the one that it shows."""
+    algebra, weights = choices.first
+    offered = (
+        {only.algebra_name: [only.weights_name]}
+        if only
+        else {name: choices.weights(name) for name in choices.algebras}
+    )
+    return {
+        "first": {"algebra": algebra, "weights": weights},
+        "limits": {"characters": MOST_CHARACTERS, "tokens": MOST_TOKENS, "depth": DEEPEST},
+        "algebras": [_algebra(choices, name, weights) for name, weights in offered.items()],
+    }
+
+
+def _algebra(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
+    algebra = choices.algebra(name)
+    example = EXAMPLES.get(name) or str(
+        draw(algebra, EXAMPLE_DEPTH, 1, np.random.default_rng(0))[0]
+    )
+    return {
+        "name": name,
+        "notation": algebra.notation,
+        "vocabulary": list(algebra.vocabulary),
+        "kinds": [kind_of(algebra, symbol) for symbol in algebra.vocabulary],
+        "weights": weights,
+        "example": example,
+    }
+
+
+def trace(subject: Subject, text: str) -> dict[str, Any]:
+    """Raises ExpressionError for what is no expression, TooLarge for what is too long to draw."""
+    if len(text) > MOST_CHARACTERS:
+        raise TooLarge(
+            f"this text has {len(text):,} characters, too many to draw: "
+            f"the page takes {MOST_CHARACTERS:,}"
+        )
+    algebra = subject.model.algebra
+    expression = parse(algebra, text)
+    if len(expression) > MOST_TOKENS:
+        raise TooLarge(
+            f"this expression has {len(expression):,} tokens, too many to draw: the page takes "
+            f"{MOST_TOKENS:,}; exactformer eval has no such limit"
+        )
+    traced = trace_expression(algebra, subject.model.weights, expression, _Budget(algebra))
+    return traced.to_dict() | {
+        "algebra": subject.algebra_name,
+        "weights": subject.weights_name,
+        "depth": expression.depth,
+        "tokens": [
+            EMPTY_POSITION if token == EMPTY else algebra.vocabulary[token]
+            for token in expression.slots.tolist()
+        ],
+        "expected": evaluate(expression),
+    }
+
+
+@dataclass
+class _Budget:
+    """Ends a trace that takes too long or grows too large: a comb, or weights that never halt."""
+
+    algebra: Algebra
+    numbers: int = 0
+    iterations: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def __call__(self, step: TraceStep) -> None:
+        self.iterations += 1
+        self.numbers += 6 * len(step.tokens) + len(step.outputs) * len(self.algebra.vocabulary)
+        if self.numbers > MOST_NUMBERS or time.monotonic() - self.started > MOST_SECONDS:
+            raise TooLarge(
+                f"too large to draw: {len(step.tokens):,} positions are still being reduced after "
+                f"{self.iterations:,} iterations; exactformer eval has no such limit"
+            )
+
+
+def weights(choices: Choices, subject: Subject) -> dict[str, Any]:
+    file = subject.file
+    certificate = choices.certificate(subject).to_dict()
+    del certificate["algebra"]
+    shown = {
+        name: {"shape": list(array.shape), "numbers": _cut(array).tolist()}
+        for name, array in file.arrays.items()
+    }
+    return {
+        "algebra": subject.algebra_name,
+        "weights": subject.weights_name,
+        "origin": dict(file.origin),
+        "activation": file.activation,
+        "parameters": sum(
+            array.size for name, array in file.arrays.items() if not name.endswith("_logits")
+        ),
+        "vocabulary": list(file.algebra.vocabulary),
+        "arrays": shown,
+        "certificate": certificate,
+    }
+
+
+def _cut(array: np.ndarray) -> np.ndarray:
+    return array[tuple(slice(MOST_ROWS) for _ in array.shape)]
+
+
+def sample(algebra: Algebra, depth: int, seed: int) -> dict[str, Any]:
+    """The first of a few draws that is short enough for the page."""
+    if not 0 <= depth <= DEEPEST:
+        raise ValueError(f"expected a depth from 0 to {DEEPEST:,}, found {depth}")
+    tokens = mean_tokens(algebra, depth)[depth]
+    if tokens < 4 * MOST_TOKENS:
+        for expression in draw(algebra, depth, 8, np.random.default_rng(seed)):
+            if len(expression) <= MOST_TOKENS:
+                return {
+                    "expression": str(expression),
+                    "value": evaluate(expression),
+                    "tokens": len(expression),
+                }
+    raise TooLarge(
+        f"expressions of depth {depth} have about {tokens:,.0f} tokens, too many to draw: "
+        f"the page takes {MOST_TOKENS:,}"
+    )

@@ -1,0 +1,176 @@
+"""What can be looked at: algebras and weights, under the names that the page offers.
+
+A name is looked up in lists made at the start and is never taken for a path, so that a request
+cannot reach a file that was not offered. `random/SEED` is the one name with a free part.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+from threading import Lock
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from exactformer.api import SHIPPED, Model, construct, find, load
+from exactformer.certify import Certificate
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import CATALOG
+from exactformer.domains.sampling import draw
+from exactformer.model.architecture import paper_architecture
+from exactformer.model.circuit import Weights, iterate
+from exactformer.model.encode import initial_state
+from exactformer.model.quantize import binary, ternary
+from exactformer.model.storage import from_file, to_file
+from exactformer.weightfile import ROUTING, Arrays, WeightFile
+
+KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
+GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
+RANDOM = re.compile(r"random/(\d{1,9})")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """Weights to look at. The file also has the logits that discrete weights were learned as."""
+
+    algebra_name: str
+    weights_name: str
+    file: WeightFile
+
+    @cached_property
+    def model(self) -> Model:
+        return Model(self.file.algebra, from_file(self.file), self.file.origin)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        return self.model.certify()
+
+
+class Choices:
+    """The paper's tasks, and what was given on the command line: an algebra, weights, or both."""
+
+    def __init__(self, algebra: Algebra | None = None, weights: str | None = None) -> None:
+        self.algebras: dict[str, Algebra] = {name: make() for name, make in CATALOG.items()}
+        self._given: dict[tuple[str, str], WeightFile] = {}
+        self._subject = lru_cache(maxsize=KEPT)(self._make)
+        self._making, self._certifying = Lock(), Lock()  # once, however many ask at the same time
+        name = self._add(algebra) if algebra else next(iter(self.algebras))
+        self.first = (name, weights or "constructed")  # what the page starts with
+        if not self._offers(*self.first):
+            file = _read(self.first[1], algebra)
+            self.first = (self._add(file.algebra), f"file/{Path(self.first[1]).name}")
+            self._given[self.first] = file
+
+    def _add(self, algebra: Algebra) -> str:
+        known = self.algebras.get(algebra.name)
+        name = algebra.name if known in (None, algebra) else f"{algebra.name} (given)"
+        self.algebras[name] = algebra
+        return name
+
+    def weights(self, algebra_name: str) -> list[str]:
+        """Names of the weights for an algebra, in the order in which the page lists them."""
+        algebra = self.algebra(algebra_name)
+        shipped = sorted(path.stem for path in (SHIPPED / algebra.name).glob("*.safetensors"))
+        if algebra.name not in CATALOG or algebra != CATALOG[algebra.name]():
+            shipped = []
+        given = [name for of, name in self._given if of == algebra_name]
+        by_hand = ["constructed", "constructed/table", "constructed/dense"]
+        if "fitted" in shipped:
+            shipped.remove("fitted")
+            by_hand.insert(2, "constructed/fitted")
+        return [*given, *by_hand, *shipped, "random/0"]
+
+    def _offers(self, algebra_name: str, weights_name: str) -> bool:
+        known = weights_name in self.weights(algebra_name)
+        return known or RANDOM.fullmatch(weights_name) is not None
+
+    def algebra(self, name: str) -> Algebra:
+        if name not in self.algebras:
+            raise ValueError(
+                f"expected as algebra one of {', '.join(self.algebras)}, found {_brief(name)}"
+            )
+        return self.algebras[name]
+
+    def subject(self, algebra_name: str, weights_name: str) -> Subject:
+        """Raises a ValueError for whatever is not offered, and where weights cannot be made."""
+        if not self._offers(algebra_name, weights_name):
+            offered = ", ".join(self.weights(algebra_name))
+            raise ValueError(
+                f"expected as weights for {algebra_name} one of {offered}, or random/ "
+                f"and a seed of up to nine digits; found {_brief(weights_name)}"
+            )
+        with self._making:
+            return self._subject(algebra_name, weights_name)
+
+    def certificate(self, subject: Subject) -> Certificate:
+        with self._certifying:
+            return subject.certificate
+
+    def _make(self, algebra_name: str, weights_name: str) -> Subject:
+        algebra = self.algebras[algebra_name]
+        makers: dict[str, Callable[[], Model]] = {
+            "constructed": lambda: construct(algebra),
+            "constructed/table": lambda: construct(algebra, "table"),
+            "constructed/fitted": lambda: construct(algebra, "fitted"),
+            "constructed/dense": lambda: construct(algebra, dense=True),
+        }
+        if (algebra_name, weights_name) in self._given:
+            file = self._given[algebra_name, weights_name]
+        elif weights_name in makers:
+            model = makers[weights_name]()
+            file = to_file(algebra, model.weights, model.origin)
+        elif seed := RANDOM.fullmatch(weights_name):
+            file = random_weights(algebra, int(seed[1]))
+        else:
+            file = WeightFile.read(SHIPPED / algebra.name / f"{weights_name}.safetensors")
+        return Subject(algebra_name, weights_name, file)
+
+
+def _read(weights: str, algebra: Algebra | None) -> WeightFile:
+    """Weights by the name that a user gives on the command line: a file, in most cases."""
+    if not Path(weights).is_file():
+        model = find(algebra, weights) if algebra else load(weights)
+        return to_file(model.algebra, model.weights, model.origin)
+    file = WeightFile.read(Path(weights))
+    if algebra and file.algebra != algebra:
+        raise ValueError(
+            f"{weights} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
+        )
+    return file
+
+
+def random_weights(algebra: Algebra, seed: int) -> WeightFile:
+    """Weights of the paper's sizes with random numbers, to see what fails.
+
+    Gates (vectors) and routing (matrices) are made from random logits, as learned ones are.
+    """
+    rng = np.random.default_rng(seed)
+
+    def draw_numbers(*shape: int) -> NDArray[np.float32]:
+        return ((rng.standard_normal(shape) * GRID).round() / GRID).astype(np.float32)
+
+    weights = construct(algebra).weights
+    arrays: Arrays = {}
+    for name, array in to_file(algebra, weights, {}).arrays.items():
+        if name in ROUTING or name.startswith("G_"):
+            logits = draw_numbers(*array.shape)
+            discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
+            arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
+    size = paper_architecture(algebra)
+    received = _bag_width(algebra, weights)
+    arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
+    arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
+    return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})
+
+
+def _bag_width(algebra: Algebra, weights: Weights) -> int:
+    """How many numbers a position receives, seen on an expression of depth 1."""
+    X, inside = initial_state(draw(algebra, 1, 1, np.random.default_rng(0)), weights)
+    return iterate(X, weights, inside).H.shape[-1]
+
+
+def _brief(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,130 @@
+"""The page as one file: markup, style, script and, where there is no server, the data.
+
+Everything is inlined, so what the server sends and what `exactformer trace --html` writes is the
+same page, and neither loads anything. The Content-Security-Policy names the hashes of the one style
+and the one script: a browser runs nothing else, whatever the data says.
+"""
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from exactformer.explorer import answers
+from exactformer.explorer.choices import Choices
+from exactformer.paper.palette import (
+    CLUSTERS,
+    DIVERGING_ENDS,
+    KINDS,
+    MARKED,
+    NIGHT,
+    PLAIN,
+    Ink,
+    at_night,
+    mix,
+)
+from exactformer.weightfile import write_atomically
+
+STATIC = Path(__file__).parent / "static"
+# In this order: each file uses only what those before it define.
+SCRIPTS = (
+    "elements.js",
+    "source.js",
+    "address.js",
+    "frames.js",
+    "sheet.js",
+    "stages.js",
+    "tree.js",
+    "details.js",
+    "matrices.js",
+    "player.js",
+    "main.js",
+)
+
+
+def page(data: dict[str, Any] | None = None) -> str:
+    """The whole page. `data` holds the answers `models`, `trace` and `weights` of `answers.py`;
+    without it the page asks the server that it came from.
+    """
+    script, style = _script(), _style()
+    parts = {
+        "policy": policy(connect="'none'" if data else "'self'"),
+        "style": style,
+        "script": script,
+        "data": embed(data),
+        "icon": _data_address("image/svg+xml", (STATIC / "icon.svg").read_bytes()),
+    }
+    # In one pass, so that nothing in what is put in is taken for a place to put something.
+    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], (STATIC / "index.html").read_text())
+
+
+def write_trace(path: Path, choices: Choices, expression: str) -> None:
+    """The page with the trace of one expression under the weights that were chosen, in one file."""
+    subject = choices.subject(*choices.first)
+    data = {
+        "models": answers.models(choices, only=subject),
+        "trace": answers.trace(subject, expression),
+        "weights": answers.weights(choices, subject),
+    }
+    write_atomically(path, page(data))
+
+
+def policy(connect: str) -> str:
+    """What the page may do; `connect` is where it may ask."""
+    return (
+        f"default-src 'none'; script-src '{_hash(_script())}'; style-src '{_hash(_style())}'; "
+        f"img-src data:; connect-src {connect}; base-uri 'none'; form-action 'none'"
+    )
+
+
+def embed(data: Any) -> str:
+    """JSON for a script element: without `<` it cannot end the element or begin another."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _script() -> str:
+    files = [f"// {name}\n\n{(STATIC / name).read_text()}" for name in SCRIPTS]
+    return '"use strict";\n\n' + "\n".join(files)
+
+
+def _style() -> str:
+    return f"{colours()}\n{(STATIC / 'style.css').read_text()}"
+
+
+def _hash(text: str) -> str:
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def _data_address(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+
+
+def colours() -> str:
+    """The figures' colours as CSS variables, each for light and for dark."""
+    inks: dict[str, tuple[Ink, Ink]] = {kind: (ink, at_night(ink)) for kind, ink in KINDS.items()}
+    inks |= {
+        f"cluster-{number}": (ink, at_night(ink)) for number, ink in enumerate(CLUSTERS, start=1)
+    }
+    inks["empty"] = (KINDS["empty"], Ink("#22262d", "#3b414b", "#7c838f"))
+    inks["plain"] = (PLAIN, Ink(NIGHT, "#4a515c", "#e6e8ec"))
+    inks["marked"] = (MARKED, Ink("#c9ced6", "#e2e5ea", NIGHT))
+    variables = {
+        f"{name}-{part}": (day, night)
+        for name, pair in inks.items()
+        for part, day, night in zip(Ink._fields, *pair, strict=True)
+    }
+    negative, positive = DIVERGING_ENDS
+    variables["negative"] = (negative, mix(negative, "#ffffff", 0.25))
+    variables["positive"] = (positive, mix(positive, "#ffffff", 0.4))
+    variables["page"] = ("#ffffff", NIGHT)
+    lines = [f"  --{name}: light-dark({day}, {night});" for name, (day, night) in variables.items()]
+    classes = [
+        f".ink-{name} {{ "
+        + " ".join(f"--{part}: var(--{name}-{part});" for part in Ink._fields)
+        + " }"
+        for name in inks
+    ]
+    return "\n".join([":root {", f"  --clusters: {len(CLUSTERS)};", *lines, "}", *classes])

@@ -1,0 +1,21 @@
+// The view is in the address, after the #, so that a link restores it:
+// #algebra=boolean&weights=constructed&expression=(~1)&iteration=1&position=2&view=weights
+
+function readAddress() {
+  const read = new URLSearchParams(location.hash.slice(1));
+  const whole = (name) => (/^\d{1,9}$/.test(read.get(name) ?? "") ? Number(read.get(name)) : null);
+  return {
+    algebra: read.get("algebra"),
+    weights: read.get("weights"),
+    expression: read.get("expression"),
+    iteration: whole("iteration"),
+    position: whole("position"),
+    view: read.get("view") === "weights" ? "weights" : "trace",
+  };
+}
+
+/** Leaves out what is null. Replaces the entry, so that the back button leaves the page. */
+function writeAddress(view) {
+  const given = Object.entries(view).filter(([, value]) => value !== null);
+  history.replaceState(null, "", `#${new URLSearchParams(given)}`);
+}

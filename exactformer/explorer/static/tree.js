@@ -1,0 +1,173 @@
+// The circuit: the tree of the expression, in the place it had from the start. What an iteration
+// reduces becomes a shadow, so the circuit shrinks and its shape stays to be seen.
+
+const LEAF = 30; // pixels from one operand to the next
+const LEVEL = 46; // from a gate to its inputs
+const NODE = 24; // size of a node
+const ZOOMS = [0.1, 0.18, 0.3, 0.5, 0.7, 1, 1.4];
+const READABLE = 0.45; // below this zoom a node is a dot
+const AROUND = 60; // pixels drawn beyond the edges
+
+/** Nodes by position, with their inputs and places. Parentheses belong to the gate of their span. */
+function circuitOf(tokens, vocabulary) {
+  const nodes = new Map();
+  const belongs = new Map(); // position of any token to that of its node
+  const open = [{ inputs: [], parts: [] }];
+  tokens.forEach((symbol, position) => {
+    if (symbol === "(") {
+      open.push({ inputs: [], parts: [position], level: open.length });
+    } else if (symbol === ")") {
+      const span = open.pop();
+      const gate = { position: span.gate, inputs: span.inputs, level: span.level - 1 };
+      nodes.set(gate.position, gate);
+      for (const part of [...span.parts, position]) belongs.set(part, gate.position);
+      open.at(-1).inputs.push(gate);
+    } else if (vocabulary.kind(symbol) === "operator") {
+      open.at(-1).gate = position;
+    } else if (symbol !== EMPTY) {
+      const leaf = { position, inputs: [], level: open.length - 1 };
+      nodes.set(position, leaf);
+      open.at(-1).inputs.push(leaf);
+    } else {
+      open.at(-1).parts.push(position);
+    }
+  });
+  let leaves = 0;
+  // A node is entered after its inputs, so their places are known.
+  for (const node of nodes.values()) {
+    const [one, other] = [node.inputs[0], node.inputs.at(-1)];
+    node.x = one ? (one.x + other.x) / 2 : leaves++;
+  }
+  for (const node of nodes.values()) {
+    for (const input of node.inputs) input.parent = node;
+  }
+  const levels = Math.max(...[...nodes.values()].map((node) => node.level)) + 1;
+  return { nodes, belongs, leaves, levels };
+}
+
+class Tree {
+  constructor(events) {
+    this.box = byId("tree");
+    this.canvas = svg("svg", { role: "img", "aria-label": "The circuit" });
+    this.box.append(this.canvas);
+    this.lit = { hovered: null, pinned: null };
+    this.box.addEventListener("scroll", oncePerFrame(() => this.draw()), { passive: true });
+    new ResizeObserver(() => this.lay()).observe(this.box);
+    const nodeAt = (event) => {
+      const position = event.target.closest("[data-position]")?.dataset.position;
+      return position === undefined ? null : Number(position);
+    };
+    this.canvas.addEventListener("pointerover", (event) => events.hover(nodeAt(event)));
+    this.canvas.addEventListener("pointerleave", () => events.hover(null));
+    this.canvas.addEventListener("click", (event) => events.pin(nodeAt(event)));
+  }
+
+  /** A new expression: choose a zoom at which it fits, if one is readable. */
+  start(tokens, vocabulary) {
+    this.vocabulary = vocabulary;
+    this.circuit = circuitOf(tokens, vocabulary);
+    const fits = (zoom) => this.widthAt(zoom) <= this.box.clientWidth && this.heightAt(zoom) <= 420;
+    const readable = ZOOMS.filter((zoom) => zoom >= READABLE && zoom <= 1);
+    this.zoomed = readable.findLast(fits) ?? 1;
+    this.frame = null;
+  }
+
+  show(frame) {
+    this.frame = frame;
+    this.lay();
+  }
+
+  widthAt(zoom) {
+    return (this.circuit.leaves * LEAF + 24) * zoom;
+  }
+
+  heightAt(zoom) {
+    return ((this.circuit.levels - 1) * LEVEL + NODE + 24) * zoom;
+  }
+
+  zoom(direction) {
+    this.zoomed = ZOOMS[ZOOMS.indexOf(this.zoomed) + direction] ?? this.zoomed;
+    this.lay();
+    this.reveal(this.lit.pinned ?? -1);
+  }
+
+  lay() {
+    if (!this.frame) return;
+    this.width = Math.max(this.widthAt(this.zoomed), this.box.clientWidth);
+    this.left = (this.width - this.widthAt(this.zoomed)) / 2;
+    this.canvas.setAttribute("width", this.width);
+    this.canvas.setAttribute("height", this.heightAt(this.zoomed));
+    this.draw();
+  }
+
+  place(node) {
+    const x = this.left + (12 + (node.x + 0.5) * LEAF) * this.zoomed;
+    return [x, (12 + NODE / 2 + node.level * LEVEL) * this.zoomed];
+  }
+
+  /** The node that a position belongs to: its own, or that of the span it encloses. */
+  nodeOf(position) {
+    const { nodes, belongs } = this.circuit;
+    return nodes.get(nodes.has(position) ? position : belongs.get(position));
+  }
+
+  reveal(position) {
+    const node = this.nodeOf(position);
+    if (!node) return;
+    const [x, y] = this.place(node);
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.box;
+    if (x < scrollLeft || x > scrollLeft + clientWidth) this.box.scrollLeft = x - clientWidth / 2;
+    if (y < scrollTop || y > scrollTop + clientHeight) this.box.scrollTop = y - clientHeight / 2;
+  }
+
+  highlight(hovered, pinned) {
+    this.lit = { hovered, pinned };
+    if (this.frame) this.draw();
+  }
+
+  draw() {
+    if (!this.frame) return;
+    const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.box;
+    const [left, right] = [scrollLeft - AROUND, scrollLeft + clientWidth + AROUND];
+    const [top, bottom] = [scrollTop - AROUND, scrollTop + clientHeight + AROUND];
+    const { tokens, step } = this.frame;
+    const alive = (node) => tokens[node.position] !== EMPTY;
+    const clusterOf = (node) => step?.clusters[node.position] ?? 0;
+    const glows = [], edges = [], nodes = [];
+    for (const node of this.circuit.nodes.values()) {
+      const [x, y] = this.place(node);
+      const cluster = alive(node) ? clusterOf(node) : 0;
+      if (node.parent) {
+        const [a, b] = this.place(node.parent);
+        if (Math.max(x, a) < left || right < Math.min(x, a) || y < top || bottom < b) continue;
+        edges.push(svg("line", { class: alive(node) ? "edge" : "edge gone", x1: x, y1: y, x2: a, y2: b }));
+        if (cluster && clusterOf(node.parent) === cluster) {
+          glows.push(svg("line", { class: `glow ${clusterInk(cluster)}`, x1: x, y1: y, x2: a, y2: b, "stroke-width": 34 * this.zoomed }));
+        }
+      }
+      if (x < left || right < x || y < top || bottom < y) continue;
+      if (cluster) glows.push(svg("circle", { class: `glow ${clusterInk(cluster)}`, cx: x, cy: y, r: 19 * this.zoomed }));
+      nodes.push(this.node(node, x, y, alive(node)));
+    }
+    this.canvas.replaceChildren(...glows, ...edges, ...nodes);
+  }
+
+  node(node, x, y, alive) {
+    const kind = this.vocabulary.kind(this.frame.tokens[node.position]);
+    const symbol = this.vocabulary.brief(this.frame.tokens[node.position]);
+    const group = svg("g", { class: `node ink-${kind}${alive ? "" : " gone"}`, "data-position": node.position });
+    const size = NODE * this.zoomed;
+    const wide = Math.max(size, ([...symbol].length * 8.2 + 8) * this.zoomed);
+    for (const [name, lit] of Object.entries(this.lit)) {
+      if (lit === null || this.nodeOf(lit) !== node) continue;
+      group.append(svg("rect", { class: name, x: x - wide / 2 - 3, y: y - size / 2 - 3, width: wide + 6, height: size + 6, rx: size / 2 + 3 }));
+    }
+    if (!alive) {
+      group.append(svg("circle", { cx: x, cy: y, r: 3 * Math.max(0.6, this.zoomed) }));
+      return group;
+    }
+    group.append(svg("rect", { x: x - wide / 2, y: y - size / 2, width: wide, height: size, rx: size / 2 }));
+    if (this.zoomed >= READABLE) group.append(svg("text", { x, y, dy: "0.35em", "font-size": 13 * this.zoomed }, symbol));
+    return group;
+  }
+}
