@@ -399,6 +399,7 @@ def score(
             show_default=False,
         ),
     ] = None,
+    engine: EngineName = None,
     as_json: Json = False,
 ) -> None:
     """Count the rows of a labelled file that certified weights get right."""
@@ -416,6 +417,7 @@ def score(
             format,
             weights,
             median,
+            engine,
             lambda done, total: bar.update(task, completed=done, total=total),
         )
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)

@@ -8,7 +8,7 @@ outside is refused by name, never guessed.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from exactformer.api import Model, find, look_up
 from exactformer.domains import logic
@@ -32,6 +32,8 @@ PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress
 SHOWN_ROWS = 10  # wrong ones that are told one by one
 
+EngineName = Literal["fast", "model"]
+Evaluate = Callable[[Sequence[Expression]], Sequence[str | None]]
 Progress = Callable[[int, int], None]  # how much of how much is done
 
 
@@ -52,6 +54,7 @@ class Score:
     median: Median | None  # what the labels take for MED; None where there is no such choice
     weights: str
     verdict: str
+    engine: EngineName
     count: Count
     wrong: tuple[Wrong, ...]
 
@@ -64,6 +67,7 @@ class Score:
             "median": self.median,
             "weights": self.weights,
             "verdict": self.verdict,
+            "engine": self.engine,
             "correct": self.count.correct,
             "total": self.count.total,
             "wrong": [vars(row) for row in self.wrong],
@@ -79,6 +83,7 @@ class Score:
             published = ", as published" if self.median == PUBLISHED_MEDIAN else ""
             lines.append(f"  median   of an even number: {middle[self.median]}{published}")
         lines.append(f"  weights  {self.weights}: {self.verdict}")
+        lines.append(f"  engine   {self.engine}")
         for row in self.wrong[:SHOWN_ROWS]:
             lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")
         if (more := len(self.wrong) - SHOWN_ROWS) > 0:
@@ -92,9 +97,12 @@ def score(
     format: Format | None = None,
     weights: str = "constructed",
     median: Median | None = None,
+    engine: EngineName | None = None,
     progress: Progress = lambda done, total: None,
 ) -> Score:
-    """Evaluate every row of a file and compare with its label."""
+    """Evaluate every row of a file and compare with its label: by the engine, by the transformer,
+    or, unless `engine` says which, by the engine if it has tables for these weights.
+    """
     file = Lines.of(path)
     format = format or guess_format(domain, file)
     rows: Sequence[Row]
@@ -116,18 +124,19 @@ def score(
         raise ValueError(
             f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
         )
+    fast = model.fast if engine is None else model.engine if engine == "fast" else None
+    evaluate: Evaluate = fast.values if fast else model.predict
     contents: list[Any] = [row.content for row in rows]
-    if format == "bowman":
-        found = _relations(model, contents, progress)
-    else:
-        found = _values(model, contents, progress)
+    find_answers = _relations if format == "bowman" else _values
+    found = find_answers(evaluate, contents, progress)
     wrong = tuple(
         Wrong(row.line, row.label, answer)
         for row, answer in zip(rows, found, strict=True)
         if answer != row.label
     )
     count = Count(len(rows) - len(wrong), len(rows))
-    return Score(path, format, model.algebra, median, weights, verdict, count, wrong)
+    used = "fast" if fast else "model"
+    return Score(path, format, model.algebra, median, weights, verdict, used, count, wrong)
 
 
 def _median(domain: Algebra, median: Median | None) -> Median | None:
@@ -171,30 +180,30 @@ def _listops_model(
 
 
 def _values(
-    model: Model, expressions: Sequence[Expression], progress: Progress
+    evaluate: Evaluate, expressions: Sequence[Expression], progress: Progress
 ) -> list[str | None]:
-    """The model's values, some expressions at a time."""
+    """All values, some expressions at a time."""
     values: list[str | None] = []
     start, tokens = 0, 0
     for end, expression in enumerate(expressions, start=1):
         tokens += len(expression)
         if tokens >= TOKENS_AT_ONCE or end == len(expressions):
-            values += model.predict(expressions[start:end])
+            values += evaluate(expressions[start:end])
             start, tokens = end, 0
             progress(end, len(expressions))
     return values
 
 
 def _relations(
-    model: Model, pairs: Sequence[tuple[logic.Formula, logic.Formula]], progress: Progress
+    evaluate: Evaluate, pairs: Sequence[tuple[logic.Formula, logic.Formula]], progress: Progress
 ) -> list[str]:
-    """The relation of each pair, from the model's values of both formulas under all assignments.
+    """The relation of each pair, from the values of both formulas under all assignments.
 
     Different formulas have many circuits in common; each is evaluated once.
     """
     formulas = {formula: logic.circuits(formula) for pair in pairs for formula in pair}
     different = list({circuit: None for circuits in formulas.values() for circuit in circuits})
-    answers = _values(model, [logic.expression(circuit) for circuit in different], progress)
+    answers = _values(evaluate, [logic.expression(circuit) for circuit in different], progress)
     value = dict(zip(different, answers, strict=True))
     truth = {
         formula: logic.truth([value[circuit] for circuit in circuits])

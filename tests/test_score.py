@@ -58,8 +58,10 @@ def nangia_file(tmp_path) -> Path:
         ("listops/test_d8.tsv", "listops-max-min-first-last"),
     ],
 )
-def test_published_listops(name, algebra):
-    result = score("listops", published(name))
+@pytest.mark.parametrize("engine", ["fast", "model"])
+def test_published_listops(name, algebra, engine):
+    result = score("listops", published(name), "--engine", engine)
+    assert result["engine"] == engine
     assert (result["correct"], result["total"]) == (10_000, 10_000)
     assert (result["algebra"], result["format"]) == (algebra, "nangia")
     assert (result["median"], result["verdict"]) == ("mean", "exact")
@@ -74,8 +76,10 @@ def test_the_other_median_differs_on_the_published_file():
 @pytest.mark.parametrize(
     ("number", "total"), list(enumerate([6, 410, 2198, 4104, 5361, 6027])), ids=str
 )
-def test_published_logic(number, total):
-    result = score("boolean", published(f"logic/test{number}"), "--weights", "7520")
+@pytest.mark.parametrize("engine", ["fast", "model"])
+def test_published_logic(number, total, engine):
+    file = published(f"logic/test{number}")
+    result = score("boolean", file, "--weights", "7520", "--engine", engine)
     assert (result["correct"], result["total"]) == (total, total)
     assert (result["format"], result["verdict"]) == ("bowman", "exact")
 
@@ -89,9 +93,10 @@ def test_a_long_range_arena_set(tmp_path):
     path = tmp_path / "basic_test.tsv"
     path.write_text(output("sample", "listops", "--format", "lra", "--count", str(count)))
     assert path.read_text().startswith("Source\tTarget\n( ( (")
-    result = score("listops", path)
-    assert (result["correct"], result["total"]) == (count, count)
-    assert (result["algebra"], result["format"]) == ("listops-10-mean", "lra")
+    for engine in ("fast", "model"):
+        result = score("listops", path, "--engine", engine)
+        assert (result["correct"], result["total"]) == (count, count)
+        assert (result["algebra"], result["format"]) == ("listops-10-mean", "lra")
 
 
 def test_the_long_range_arena_set_as_data():
