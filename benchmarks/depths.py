@@ -2,8 +2,9 @@
 
     python benchmarks/depths.py [--weights NAME] [--count N]
 
-Prints a Markdown table of whole numbers: problems answered right of those asked, problems that took
-as many iterations as they are deep, and tokens in all. Problems are drawn with the seed of their
+Prints a Markdown table of whole numbers: problems that the transformer answered right of those
+asked, those that the fast engine answered right from their text, problems that took as many
+iterations as they are deep, and tokens in all. Problems are drawn with the seed of their
 depth; weights are named as on the command line (`exactformer eval --help`). Exit status 1 if any
 answer is wrong.
 """
@@ -41,10 +42,13 @@ def batches(problems: list[Expression]) -> Iterator[list[Expression]]:
 
 
 @torch.no_grad()
-def score(model: Model, depth: int, count: int) -> tuple[int, int, int]:
-    """How many are right, how many take `depth` iterations, and the tokens of all."""
+def score(model: Model, depth: int, count: int) -> tuple[int, int, int, int]:
+    """How many the transformer and the engine get right, how many take `depth` iterations, and the
+    tokens of all.
+    """
     problems = draw(model.algebra, depth, count, np.random.default_rng(depth))
     right = on_time = 0
+    fast = sum(model.engine.value(str(problem)) == evaluate(problem) for problem in problems)
     for batch in batches(problems):
         X, inside = initial_state(batch, model.weights)
         X, iterations = run(X, model.weights, inside)
@@ -52,7 +56,7 @@ def score(model: Model, depth: int, count: int) -> tuple[int, int, int]:
         expected = [model.algebra.values.index(evaluate(problem)) for problem in batch]
         right += sum(a == b for a, b in zip(found, expected, strict=True))
         on_time += int((iterations == depth).sum())
-    return right, on_time, sum(map(len, problems))
+    return right, fast, on_time, sum(map(len, problems))
 
 
 def main() -> int:
@@ -64,19 +68,19 @@ def main() -> int:
     progress = Console(stderr=True)
     command = f"python benchmarks/depths.py --weights {arguments.weights}"
     print(f"`{command} --count {arguments.count}`\n")
-    print("Right / as many iterations as the depth / tokens in all.\n")
+    print("Right by the model / by the engine / as many iterations as the depth / tokens in all.\n")
     print("| depth | " + " | ".join(model.algebra.name for model in models) + " |")
     print("|---:" * (1 + len(models)) + "|")
-    totals = np.zeros((len(models), 3), dtype=int)
+    totals = np.zeros((len(models), 4), dtype=int)
     for depth in track(DEPTHS, "depths 1 to 30", console=progress):
         rows = np.array([score(model, depth, arguments.count) for model in models])
         totals += rows
-        cells = [f"{r} of {arguments.count} / {i} / {t:,}" for r, i, t in rows.tolist()]
+        cells = [f"{r} of {arguments.count} / {f} / {i} / {t:,}" for r, f, i, t in rows.tolist()]
         print(f"| {depth} | " + " | ".join(cells) + " |", flush=True)
     asked = arguments.count * len(DEPTHS)
-    cells = [f"{r} of {asked} / {i} / {t:,}" for r, i, t in totals.tolist()]
+    cells = [f"{r} of {asked} / {f} / {i} / {t:,}" for r, f, i, t in totals.tolist()]
     print("| all | " + " | ".join(cells) + " |")
-    return int((totals[:, :2] != asked).any())
+    return int((totals[:, :3] != asked).any())
 
 
 if __name__ == "__main__":
