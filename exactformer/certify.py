@@ -80,9 +80,10 @@ class Certificate:
         findings = self.findings
         lines = [self.verdict]
         lines += [f"  {'yes' if ok else 'NO '}  {name}" for name, ok in findings.conditions.items()]
-        lines.append(f"  rows {findings.rows - len(findings.wrong_rows)} of {findings.rows} right")
+        right, kind = findings.rows - len(findings.wrong_rows), findings.checked
+        lines.append(f"  {kind} {right} of {findings.rows} right")
         if findings.wrong_rows:
-            lines.append(f"  first wrong row: {findings.wrong_rows[0]}")
+            lines.append(f"  first wrong {kind[:-1]}: {findings.wrong_rows[0]}")
         lines.append(f"  smallest margin {float(findings.smallest_margin):.6g}")
         lines.append(f"  rounding at most {float(findings.rounding_bound):.6g}")
         if findings.most_operands:

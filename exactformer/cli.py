@@ -94,6 +94,7 @@ def info(domain: Domain, as_json: Json = False) -> None:
         "d_h": shape.d_h,
         "hidden": shape.hidden,
         "activation": shape.activation,
+        "slots": shape.slots,
         "parameters": shape.parameters,
     }
     if as_json:

@@ -74,6 +74,7 @@ class Findings:
     smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
     rounding_bound: Fraction  # most that float32 can move an output
     most_operands: dict[str, int] | None = None  # of one span, by format; None: all that may come
+    checked: str = "rows"  # or units, which are not rows of cases
 
     @property
     def exact(self) -> bool:
@@ -154,7 +155,8 @@ def _check_units(
     unlimited = algebra.max_fan_in is None or algebra.max_fan_in > EXACT_NARROW
     most = MOST_OPERANDS if unlimited else None
     units = arrays["U_in"].shape[1]
-    return Findings(algebra.name, conditions, units, wrong, Fraction(1, 2), Fraction(0), most)
+    half, nothing = Fraction(1, 2), Fraction(0)
+    return Findings(algebra.name, conditions, units, wrong, half, nothing, most, "units")
 
 
 def _wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[str, ...]:
