@@ -9,6 +9,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import pytest
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -21,6 +24,10 @@ QUIET = [  # nothing is loaded but what the page itself asks for
     "--no-first-run",
 ]
 SECONDS = 60  # for anything at all: machines that test are busy
+NO_BROWSER = pytest.mark.skipif(
+    CHROMIUM is None,
+    reason="the page was not tested in a browser: chromium is missing (apt-get install chromium)",
+)
 
 
 @contextmanager
@@ -54,3 +61,41 @@ def chromium() -> Iterator["Browser"]:
         )
         yield browser
         browser.close()
+
+
+class Visit:
+    """A page and everything that it complained of or asked for."""
+
+    def __init__(self, browser: "Browser", **options) -> None:
+        self.page = browser.new_page(viewport={"width": 1400, "height": 900}, **options)
+        self.page.set_default_timeout(1000 * SECONDS)
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", self._console)
+
+    def _console(self, message) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+    def open(self, address: str, **view: object) -> None:
+        self.page.goto(f"{address}#{urlencode(view)}")
+        self.page.wait_for_selector("#value", state="attached")
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).inner_text()
+
+    def type(self, expression: str) -> None:
+        """Type into the field, and wait until what is shown is about it."""
+        with self.page.expect_response("**/api/trace"):
+            self.page.fill("#expression", expression)
+            self.page.press("#expression", "Enter")
+        self.page.press("#expression", "Escape")
+
+    def tokens(self, stage: str) -> list[str]:
+        """The symbols in one row of the sheet, as far as it is drawn; nothing is an empty place."""
+        return self.page.locator(f".stage-{stage} .token").evaluate_all(
+            "tokens => tokens.map(token => token.textContent)"
+        )

@@ -1,26 +1,19 @@
 """The page in a real browser: what a visitor does, and what they then see."""
 
 import re
-from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import numpy as np
 import pytest
 
-from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.explorer.choices import Choices
-from exactformer.explorer.page import write_trace
 from exactformer.paper.palette import DIVERGING, DIVERGING_ENDS, KINDS, at_night
-from tests.explorer import CHROMIUM, SECONDS, chromium, serving
+from tests.explorer import NO_BROWSER, Visit, chromium, serving
 
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None,
-    reason="the page was not tested in a browser: chromium is missing (apt-get install chromium)",
-)
+pytestmark = NO_BROWSER
 
 EXAMPLE = "((1|0)&(~0))"
 REFUSED = re.compile(r"Failed to load resource: .* status of 4\d\d")  # the browser's own words
@@ -36,44 +29,6 @@ def address():
 def browser():
     with chromium() as browser:
         yield browser
-
-
-class Visit:
-    """A page and everything that it complained of or asked for."""
-
-    def __init__(self, browser, **options) -> None:
-        self.page = browser.new_page(viewport={"width": 1400, "height": 900}, **options)
-        self.page.set_default_timeout(1000 * SECONDS)
-        self.complaints: list[str] = []
-        self.requests: list[str] = []
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: self.complaints.append(dialog.message))
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", self._console)
-
-    def _console(self, message) -> None:
-        if message.type in ("error", "warning"):
-            self.complaints.append(message.text)
-
-    def open(self, address: str, **view: object) -> None:
-        self.page.goto(f"{address}#{urlencode(view)}")
-        self.page.wait_for_selector("#value", state="attached")
-
-    def text(self, selector: str) -> str:
-        return self.page.locator(selector).inner_text()
-
-    def type(self, expression: str) -> None:
-        """Type into the field, and wait until what is shown is about it."""
-        with self.page.expect_response("**/api/trace"):
-            self.page.fill("#expression", expression)
-            self.page.press("#expression", "Enter")
-        self.page.press("#expression", "Escape")
-
-    def tokens(self, stage: str) -> list[str]:
-        """The symbols in one row of the sheet, as far as it is drawn; nothing is an empty place."""
-        return self.page.locator(f".stage-{stage} .token").evaluate_all(
-            "tokens => tokens.map(token => token.textContent)"
-        )
 
 
 @pytest.fixture
@@ -404,41 +359,3 @@ def test_markup_stays_text(mistaken_visit, address):
         for request in visit.requests
         if request.startswith("http")
     } == {address.split("/")[2]}
-
-
-@pytest.fixture(scope="module")
-def file(tmp_path_factory) -> Path:
-    path = tmp_path_factory.mktemp("file") / "trace.html"
-    write_trace(path, Choices(boolean(), "7520"), EXAMPLE)
-    return path
-
-
-def test_the_file_opens_from_disk_and_asks_for_nothing(visit, file):
-    visit.page.context.set_offline(True)
-    visit.open(file.as_uri(), iteration=2, position=6)
-    assert visit.text("#sheet-title") == "Iteration 2"
-    assert visit.text("#details h2") == "Position 6"
-    visit.page.keyboard.press("ArrowRight")
-    assert visit.text("#value") == "1"
-    assert "iteration=3" in visit.page.url
-    visit.page.keyboard.press("w")
-    assert "exact" in visit.text(".certificate")
-    assert visit.page.locator("#weights").is_disabled()
-    assert visit.page.locator("#drawing").is_hidden()
-    loaded = [request for request in visit.requests if not request.startswith("data:")]
-    assert {request.split("#")[0] for request in loaded} == {file.as_uri()}
-
-
-def test_symbols_that_are_markup_stay_text(visit, tmp_path):
-    """An algebra may call its tokens anything; in a file they are part of the page."""
-    values = ("</script><script>alert`1`</script>", "{{script}}", "<b>&amp;")
-    table = {(i, j): min(i, j) for i in range(3) for j in range(i, 3)}
-    algebra = Algebra("<i>odd</i>", values, (Operator("<!--", (2,), table),), "infix")
-    path = tmp_path / "odd.html"
-    write_trace(path, Choices(algebra, "constructed"), f"( {values[1]} <!-- {values[2]} )")
-    visit.open(path.as_uri())
-    assert visit.text("#value") == values[1]
-    assert visit.page.input_value("#algebra") == "<i>odd</i>"
-    assert values[2] in visit.tokens("tokens")
-    visit.page.keyboard.press("w")
-    assert "exact" in visit.text(".certificate")

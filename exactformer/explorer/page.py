@@ -35,6 +35,7 @@ SCRIPTS = (
     "address.js",
     "frames.js",
     "sheet.js",
+    "rows.js",
     "stages.js",
     "tree.js",
     "details.js",

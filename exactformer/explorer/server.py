@@ -55,7 +55,7 @@ def application(choices: Choices, host: str = "localhost") -> ASGIApp:
     """The server without a socket. `host` is a name it may be called by besides localhost."""
     whole_page = page()
     known = _json(answers.models(choices))
-    compute = _Queue()
+    compute = Workers()
 
     async def show_page(request: Request) -> Response:
         return Response(whole_page, media_type="text/html")
@@ -127,7 +127,7 @@ def serve(choices: Choices, host: str, port: int, ready: Callable[[str], None]) 
             uvicorn.Server(config).run(sockets=[listening])
 
 
-class _Queue:
+class Workers:
     """Computes in threads, a few at once, and turns away what comes when too many wait."""
 
     def __init__(self) -> None:

@@ -6,13 +6,21 @@ function showDetails({ tokens, step }, place, vocabulary) {
     { class: "panel-head" },
     html("h2", {}, `Position ${place}`),
     chip(tokens[place], vocabulary),
-    html("p", { class: "caption" }, step ? roleOf(step, place, vocabulary) : "The end: nothing more happens."),
+    html(
+      "p",
+      { class: "caption" },
+      step ? roleOf(step, place, vocabulary) : "The end: nothing more happens.",
+    ),
   );
   byId("details").replaceChildren(head, ...(step ? facts(step, place, vocabulary) : []));
 }
 
 function chip(symbol, vocabulary) {
-  return html("span", { class: `chip ink-${vocabulary.kind(symbol)}` }, symbol === EMPTY ? "empty" : symbol);
+  return html(
+    "span",
+    { class: `chip ink-${vocabulary.kind(symbol)}` },
+    symbol === EMPTY ? "empty" : symbol,
+  );
 }
 
 function roleOf(step, place, vocabulary) {
@@ -22,7 +30,8 @@ function roleOf(step, place, vocabulary) {
   const becomes = after === EMPTY ? "becomes empty" : `becomes ${after}`;
   if (!receives) return `In cluster ${step.clusters[place]}: it receives nothing and ${becomes}.`;
   const senders = sendersTo(step, place, vocabulary).filter((i) => i !== place);
-  const from = senders.length > 8 ? `${senders.length} positions` : senders.join(", ") || "itself alone";
+  const from =
+    senders.length > 8 ? `${senders.length} positions` : senders.join(", ") || "itself alone";
   return `In cluster ${step.clusters[place]}: it receives from ${from} and ${becomes}.`;
 }
 
@@ -32,7 +41,10 @@ function facts(step, place, vocabulary) {
   const list = html(
     "dl",
     { class: "facts" },
-    ...fact("counts", `${shown(step.forward[place])} from the left, ${shown(step.backward[place])} from the right`),
+    ...fact(
+      "counts",
+      `${shown(step.forward[place])} from the left, ${shown(step.backward[place])} from the right`,
+    ),
     ...bags.flatMap((bag, slot) =>
       fact(bags.length > 1 ? `slot ${slot + 1}` : "bag", ...bagChips(bag, vocabulary)),
     ),
@@ -45,7 +57,11 @@ function bagChips(bag, vocabulary) {
   const tokens = vocabulary.entries(bag);
   if (!tokens.length) return ["nothing"];
   return tokens.flatMap(([token, count]) => [
-    html("span", { class: `chip ink-${vocabulary.kind(token)}` }, count === 1 ? token : `${count}×${token}`),
+    html(
+      "span",
+      { class: `chip ink-${vocabulary.kind(token)}` },
+      count === 1 ? token : `${count}×${token}`,
+    ),
     " ",
   ]);
 }
@@ -57,7 +73,13 @@ function outputTable(outputs, scale, vocabulary) {
     const bar = svg(
       "svg",
       { viewBox: "-50 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-      svg("rect", { class: output > 0 ? "above" : "below", x: output > 0 ? 0 : -part, width: Math.max(0.7, part), y: 1, height: 8 }),
+      svg("rect", {
+        class: output > 0 ? "above" : "below",
+        x: output > 0 ? 0 : -part,
+        width: Math.max(0.7, part),
+        y: 1,
+        height: 8,
+      }),
       svg("line", { x1: 0, x2: 0, y1: -1, y2: 11 }),
     );
     return html(
@@ -68,5 +90,10 @@ function outputTable(outputs, scale, vocabulary) {
       html("td", { class: "number" }, shown(output)),
     );
   });
-  return html("table", { class: "outputs" }, html("caption", {}, "Outputs against the threshold 0"), html("tbody", {}, ...rows));
+  return html(
+    "table",
+    { class: "outputs" },
+    html("caption", {}, "Outputs against the threshold 0"),
+    html("tbody", {}, ...rows),
+  );
 }

@@ -29,7 +29,9 @@ class Vocabulary {
 
   /** What is told by token, in the order of the vocabulary: objects put digits before all else. */
   entries(byToken) {
-    return this.symbols.filter((symbol) => symbol in byToken).map((symbol) => [symbol, byToken[symbol]]);
+    return this.symbols
+      .filter((symbol) => symbol in byToken)
+      .map((symbol) => [symbol, byToken[symbol]]);
   }
 
   /** The tokens in one place: wrong weights can leave several, written 1+0. */
@@ -47,7 +49,9 @@ class Vocabulary {
 function clusterInk(number) {
   return `ink-cluster-${((number - 1) % clusterInk.count) + 1}`;
 }
-clusterInk.count = Number(getComputedStyle(document.documentElement).getPropertyValue("--clusters"));
+clusterInk.count = Number(
+  getComputedStyle(document.documentElement).getPropertyValue("--clusters"),
+);
 
 /** Where each cluster is; kept, since every redraw asks for it. */
 function clustersOf(step) {
@@ -61,7 +65,9 @@ function clustersOf(step) {
 
 /** Positions that received something or gave an output, in order. */
 function busyPositions(step) {
-  step.busy ??= Object.keys(step.routed).map(Number).sort((a, b) => a - b);
+  step.busy ??= Object.keys(step.routed)
+    .map(Number)
+    .sort((a, b) => a - b);
   return step.busy;
 }
 

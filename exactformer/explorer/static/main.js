@@ -9,7 +9,14 @@ const GROUPS = [
   ["Untrained", (name) => name.startsWith("random/")],
 ];
 
-const view = { algebra: null, weights: null, expression: "", frame: 0, position: null, tab: "trace" };
+const view = {
+  algebra: null,
+  weights: null,
+  expression: "",
+  frame: 0,
+  position: null,
+  tab: "trace",
+};
 let models, vocabulary, trace, frames, focus;
 let asking = new AbortController();
 
@@ -20,7 +27,9 @@ const player = new Player(showFrame);
 
 async function start() {
   models = await source.models();
-  byId("algebra").replaceChildren(...models.algebras.map(({ name }) => html("option", { value: name }, name)));
+  byId("algebra").replaceChildren(
+    ...models.algebras.map(({ name }) => html("option", { value: name }, name)),
+  );
   fillHelp();
   wire();
   if (EMBEDDED) freeze();
@@ -35,7 +44,9 @@ async function restore() {
   view.algebra = known ? asked.algebra : models.first.algebra;
   const own = view.algebra === models.first.algebra ? models.first.weights : "constructed";
   view.weights = EMBEDDED ? own : (asked.weights ?? own);
-  view.expression = EMBEDDED ? EMBEDDED.trace.expression : (asked.expression ?? algebraNow().example);
+  view.expression = EMBEDDED
+    ? EMBEDDED.trace.expression
+    : (asked.expression ?? algebraNow().example);
   view.position = asked.position;
   showChoices();
   showTab(asked.view);
@@ -56,7 +67,13 @@ function showChoices() {
   byId("weights").replaceChildren(
     ...GROUPS.map(([title, belongs]) => [title, weights.filter(belongs)])
       .filter(([, names]) => names.length)
-      .map(([label, names]) => html("optgroup", { label }, ...names.map((name) => html("option", { value: name }, nameOf(name))))),
+      .map(([label, names]) =>
+        html(
+          "optgroup",
+          { label },
+          ...names.map((name) => html("option", { value: name }, nameOf(name))),
+        ),
+      ),
   );
   byId("weights").value = random ? "random/0" : view.weights;
   byId("seed-label").hidden = !random;
@@ -67,11 +84,22 @@ function showChoices() {
 }
 
 function showLegend() {
-  const several = frames.some(({ tokens }) => tokens.some((symbol) => vocabulary.kind(symbol) === "plain"));
+  const several = frames.some(({ tokens }) =>
+    tokens.some((symbol) => vocabulary.kind(symbol) === "plain"),
+  );
   byId("legend").replaceChildren(
-    ...["parenthesis", "value", "operator"].map((kind) => html("span", { class: `ink-${kind}` }, html("i"), kind)),
+    ...["parenthesis", "value", "operator"].map((kind) =>
+      html("span", { class: `ink-${kind}` }, html("i"), kind),
+    ),
     html("span", { class: "ink-empty" }, html("i", { class: "dot" }), "nothing: the zero vector"),
-    several ? html("span", { class: "ink-plain" }, html("i"), "#2: two tokens in one place, which is wrong") : "",
+    several
+      ? html(
+          "span",
+          { class: "ink-plain" },
+          html("i"),
+          "#2: two tokens in one place, which is wrong",
+        )
+      : "",
   );
 }
 
@@ -89,7 +117,11 @@ async function loadWeights() {
   try {
     const data = await source.weights(view.algebra, view.weights);
     if (asked !== [view.algebra, view.weights].join()) return; // another choice was made meanwhile
-    byId("verdict").textContent = { exact: "proved exact", inexact: "not exact", undecided: "undecided" }[data.certificate.verdict];
+    byId("verdict").textContent = {
+      exact: "proved exact",
+      inexact: "not exact",
+      undecided: "undecided",
+    }[data.certificate.verdict];
     byId("verdict").classList.add(data.certificate.verdict);
     showWeights(data, vocabulary, EMBEDDED ? null : tryExpression);
   } catch (error) {
@@ -131,7 +163,9 @@ function showFrame(number) {
   byId("sheet-caption").textContent = step
     ? `${plural(spans, "deepest span")} of ${plural(frame.tokens.length, "position")}`
     : ending();
-  byId("tree-caption").textContent = step ? `${plural(spans, "gate")} about to be computed` : "what is left";
+  byId("tree-caption").textContent = step
+    ? `${plural(spans, "gate")} about to be computed`
+    : "what is left";
   sheet.show(frame, stagesOf(frames, number), vocabulary);
   tree.show(frame);
   focus = focusOf(frame);
@@ -162,7 +196,11 @@ function showResult() {
   byId("result").replaceChildren(
     html("span", { class: "value-label" }, "value"),
     html("b", { id: "value", class: right ? "" : "off" }, found),
-    html("span", { class: right ? "right" : "wrong" }, right ? "✓ as the oracle says" : `✗ the oracle says ${trace.expected}`),
+    html(
+      "span",
+      { class: right ? "right" : "wrong" },
+      right ? "✓ as the oracle says" : `✗ the oracle says ${trace.expected}`,
+    ),
   );
 }
 
@@ -220,8 +258,15 @@ function showTab(name) {
 }
 
 function saveAddress() {
-  const choice = EMBEDDED ? {} : { algebra: view.algebra, weights: view.weights, expression: view.expression };
-  writeAddress({ ...choice, iteration: view.frame + 1, position: view.position, view: view.tab === "weights" ? "weights" : null });
+  const choice = EMBEDDED
+    ? {}
+    : { algebra: view.algebra, weights: view.weights, expression: view.expression };
+  writeAddress({
+    ...choice,
+    iteration: view.frame + 1,
+    position: view.position,
+    view: view.tab === "weights" ? "weights" : null,
+  });
 }
 
 function chooseAlgebra(name) {
@@ -297,7 +342,9 @@ function wire() {
   });
   byId("algebra").addEventListener("change", (event) => chooseAlgebra(event.target.value));
   byId("weights").addEventListener("change", (event) => chooseWeights(event.target.value));
-  byId("seed").addEventListener("change", (event) => chooseWeights(`random/${Math.abs(Math.trunc(event.target.value)) % 1e9}`));
+  byId("seed").addEventListener("change", (event) =>
+    chooseWeights(`random/${Math.abs(Math.trunc(event.target.value)) % 1e9}`),
+  );
   byId("draw").addEventListener("click", drawAtRandom);
   byId("verdict").addEventListener("click", () => showTab("weights"));
   byId("tab-trace").addEventListener("click", () => showTab("trace"));

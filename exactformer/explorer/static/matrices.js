@@ -23,7 +23,7 @@ const ROUTING = ["G_PE", "G_R", "W_Q", "W_K", "E"];
 function showWeights(data, vocabulary, tryExpression) {
   const names = Object.keys(data.arrays).filter((name) => !name.endsWith("_logits"));
   const known = Object.keys(MEANINGS);
-  names.sort((a, b) => (known.indexOf(a) + 100) % 100 - (known.indexOf(b) + 100) % 100);
+  names.sort((a, b) => ((known.indexOf(a) + 100) % 100) - ((known.indexOf(b) + 100) % 100));
   const small = (name) => isSmall(data.arrays[name]);
   const draw = (name) => matrix(name, data, vocabulary);
   const routing = names.filter((name) => small(name) && ROUTING.includes(name));
@@ -35,7 +35,12 @@ function showWeights(data, vocabulary, tryExpression) {
       html(
         "section",
         { class: "panel matrices", "aria-label": "Weights" },
-        html("div", { class: "panel-head" }, html("h2", {}, "Weights"), html("p", { class: "caption" }, summaryOf(data))),
+        html(
+          "div",
+          { class: "panel-head" },
+          html("h2", {}, "Weights"),
+          html("p", { class: "caption" }, summaryOf(data)),
+        ),
         html("div", { class: "matrix-row" }, ...routing.map(draw)),
         ...names.filter((name) => !small(name)).map(draw),
         html("div", { class: "matrix-row" }, ...others.map(draw)),
@@ -51,8 +56,12 @@ function isSmall({ shape }) {
 }
 
 function summaryOf(data) {
-  const units = { relu: "a perceptron of rectified units", square: "a perceptron of squared units" };
-  const kind = units[data.activation] ?? ("bags" in data.arrays ? "a look-up table" : "made of gated units");
+  const units = {
+    relu: "a perceptron of rectified units",
+    square: "a perceptron of squared units",
+  };
+  const kind =
+    units[data.activation] ?? ("bags" in data.arrays ? "a look-up table" : "made of gated units");
   return `${plural(data.parameters, "number")}; the feedforward is ${kind}.`;
 }
 
@@ -62,12 +71,22 @@ function matrix(name, data, vocabulary) {
   const raw = data.arrays[`${name}_logits`];
   const array = data.arrays[name];
   const parts = raw
-    ? [figure("discrete", array, name, vocabulary), figure("raw logits", raw, name, vocabulary, false)]
+    ? [
+        figure("discrete", array, name, vocabulary),
+        figure("raw logits", raw, name, vocabulary, false),
+      ]
     : [figure(null, array, name, vocabulary)];
   return html(
     "article",
     { class: isSmall(array) ? "matrix small" : "matrix large" },
-    html("h3", {}, title, " ", html("code", {}, name), html("span", { class: "shape" }, array.shape.join(" × "))),
+    html(
+      "h3",
+      {},
+      title,
+      " ",
+      html("code", {}, name),
+      html("span", { class: "shape" }, array.shape.join(" × ")),
+    ),
     html("p", { class: "caption" }, caption),
     html("div", { class: "pair" }, ...parts),
   );
@@ -88,14 +107,22 @@ function figure(note, array, name, vocabulary, withNames = true) {
     {},
     note ? html("figcaption", {}, note) : null,
     ...picture,
-    cut ? html("figcaption", {}, `the first ${rows.length.toLocaleString("en")} × ${rows[0].length.toLocaleString("en")} entries are drawn`) : null,
+    cut
+      ? html(
+          "figcaption",
+          {},
+          `the first ${rows.length.toLocaleString("en")} × ${rows[0].length.toLocaleString("en")} entries are drawn`,
+        )
+      : null,
   );
 }
 
 /** A number of two digits or so; the exact one is shown under the pointer. */
 function entryText(number) {
   const size = Math.abs(number);
-  const text = Number.isInteger(number) ? String(number) : number.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+  const text = Number.isInteger(number)
+    ? String(number)
+    : number.toFixed(size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
   return text.replace("-", "−");
 }
 
@@ -108,22 +135,60 @@ function entries(rows, side, vocabulary, name) {
   const wide = whole && !headed ? CELL : whole ? Math.max(CELL, vocabulary.longest * 8 + 4) : 38;
   const top = headed ? CELL : 0;
   const left = named || name === "b_1" ? 12 + vocabulary.longest * 8 : 0; // b_1 stands under W_1
-  const picture = svg("svg", { class: "entries", width: left + wide * rows[0].length + 2, height: top + CELL * rows.length + 2, role: "img", "aria-label": name });
+  const picture = svg("svg", {
+    class: "entries",
+    width: left + wide * rows[0].length + 2,
+    height: top + CELL * rows.length + 2,
+    role: "img",
+    "aria-label": name,
+  });
   if (headed) {
     vocabulary.symbols.forEach((token, j) =>
-      picture.append(svg("text", { class: `column-name ink-${vocabulary.kind(token)}`, x: left + (j + 0.5) * wide, y: CELL / 2, dy: "0.35em" }, token)),
+      picture.append(
+        svg(
+          "text",
+          {
+            class: `column-name ink-${vocabulary.kind(token)}`,
+            x: left + (j + 0.5) * wide,
+            y: CELL / 2,
+            dy: "0.35em",
+          },
+          token,
+        ),
+      ),
     );
   }
   rows.forEach((row, i) => {
     if (named) {
       const token = vocabulary.symbols[i % vocabulary.symbols.length];
-      picture.append(svg("text", { class: `row-name ink-${vocabulary.kind(token)}`, x: left - 7, y: i * CELL + CELL / 2 + 1, dy: "0.35em" }, token));
+      picture.append(
+        svg(
+          "text",
+          {
+            class: `row-name ink-${vocabulary.kind(token)}`,
+            x: left - 7,
+            y: i * CELL + CELL / 2 + 1,
+            dy: "0.35em",
+          },
+          token,
+        ),
+      );
     }
     row.forEach((number, j) => {
       const cell = svg("g", { class: number === 0 ? "entry zero" : "entry" });
-      const box = svg("rect", { x: left + j * wide + 1, y: top + i * CELL + 1, width: wide - 2, height: CELL - 2, rx: 3 });
+      const box = svg("rect", {
+        x: left + j * wide + 1,
+        y: top + i * CELL + 1,
+        width: wide - 2,
+        height: CELL - 2,
+        rx: 3,
+      });
       box.style.fill = tint(number / most);
-      const text = svg("text", { x: left + j * wide + wide / 2, y: top + i * CELL + CELL / 2, dy: "0.35em" }, entryText(number));
+      const text = svg(
+        "text",
+        { x: left + j * wide + wide / 2, y: top + i * CELL + CELL / 2, dy: "0.35em" },
+        entryText(number),
+      );
       if (strength(number / most) > 0.7) text.setAttribute("class", "on-dark");
       cell.append(svg("title", {}, String(number)), box, text);
       picture.append(cell);
@@ -153,11 +218,16 @@ function heatMap(rows, vocabulary) {
   const shades = new Map();
   rows.forEach((row, i) =>
     row.forEach((number, j) => {
-      const shade = Math.round((8 * Math.sign(number) * Math.sqrt(Math.abs(number) / most))) / 8;
+      const shade = Math.round(8 * Math.sign(number) * Math.sqrt(Math.abs(number) / most)) / 8;
       if (shade) shades.set(shade, `${shades.get(shade) ?? ""}M${j} ${i}h1v1h-1z`);
     }),
   );
-  const picture = svg("svg", { class: "heat", viewBox: `0 0 ${rows[0].length} ${rows.length}`, preserveAspectRatio: "none", role: "img" });
+  const picture = svg("svg", {
+    class: "heat",
+    viewBox: `0 0 ${rows[0].length} ${rows.length}`,
+    preserveAspectRatio: "none",
+    role: "img",
+  });
   picture.style.height = `${Math.max(14, Math.min(12 * rows.length, 220))}px`;
   for (const [shade, path] of shades) {
     const cells = svg("path", { d: path });
@@ -194,22 +264,46 @@ function certificate(proof, tryExpression) {
   return html(
     "section",
     { class: "panel certificate", "aria-label": "Certificate" },
-    html("div", { class: "panel-head" }, html("h2", {}, "Certificate"), html("span", { class: `verdict ${proof.verdict}` }, proof.verdict)),
+    html(
+      "div",
+      { class: "panel-head" },
+      html("h2", {}, "Certificate"),
+      html("span", { class: `verdict ${proof.verdict}` }, proof.verdict),
+    ),
     html("p", {}, verdicts[proof.verdict]),
-    html("ul", { class: "conditions" }, ...Object.entries(proof.conditions).map(([text, holds]) => html("li", { class: holds ? "holds" : "fails" }, text))),
-    html("dl", { class: "facts" }, ...numbers.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)])),
+    html(
+      "ul",
+      { class: "conditions" },
+      ...Object.entries(proof.conditions).map(([text, holds]) =>
+        html("li", { class: holds ? "holds" : "fails" }, text),
+      ),
+    ),
+    html(
+      "dl",
+      { class: "facts" },
+      ...numbers.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]),
+    ),
     proof.counterexample ? counterexample(proof.counterexample, tryExpression) : null,
   );
 }
 
 function counterexample({ expression, expected, found, shortest }, tryExpression) {
-  const button = html("button", { type: "button", disabled: tryExpression ? false : "" }, "Watch it fail");
+  const button = html(
+    "button",
+    { type: "button", disabled: tryExpression ? false : "" },
+    "Watch it fail",
+  );
   button.addEventListener("click", () => tryExpression(expression));
   return html(
     "div",
     { class: "counterexample" },
     html("h3", {}, shortest ? "Shortest counterexample" : "Counterexample"),
-    html("p", {}, html("code", {}, expression), ` is ${expected}; the model leaves ${found ?? "no single value"}.`),
+    html(
+      "p",
+      {},
+      html("code", {}, expression),
+      ` is ${expected}; the model leaves ${found ?? "no single value"}.`,
+    ),
     tryExpression ? button : null,
   );
 }

@@ -50,7 +50,8 @@ class Player {
     if (!playing) this.pause();
     this.at = Math.max(0, Math.min(this.end, frame));
     byId("scrub").value = this.at;
-    byId("where").textContent = this.at < this.end ? `${this.at + 1} of ${this.end}` : `end, after ${this.end}`;
+    byId("where").textContent =
+      this.at < this.end ? `${this.at + 1} of ${this.end}` : `end, after ${this.end}`;
     for (const name of ["first", "back"]) byId(name).disabled = this.at === 0;
     for (const name of ["next", "last"]) byId(name).disabled = this.at === this.end;
     this.show(this.at);
@@ -82,7 +83,11 @@ class Player {
 }
 
 function icon(name) {
-  return svg("svg", { viewBox: "0 0 20 20", "aria-hidden": "true" }, svg("path", { d: ICONS[name] }));
+  return svg(
+    "svg",
+    { viewBox: "0 0 20 20", "aria-hidden": "true" },
+    svg("path", { d: ICONS[name] }),
+  );
 }
 
 /** Keys act on the page unless they are typed into a field. `actions` maps a key to what it does. */
@@ -96,7 +101,12 @@ function listenToKeys(actions) {
     }
     // Space presses a button that has the focus, and arrows move a slider: both as usual.
     if (event.key === " " && target.matches("button")) return;
-    if (event.key.startsWith("Arrow") && target.matches("[role=tab], #tree, #scroller") && event.shiftKey) return;
+    if (
+      event.key.startsWith("Arrow") &&
+      target.matches("[role=tab], #tree, #scroller") &&
+      event.shiftKey
+    )
+      return;
     const action = actions[event.key.length === 1 ? event.key.toLowerCase() : event.key];
     if (!action) return;
     event.preventDefault();

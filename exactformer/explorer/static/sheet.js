@@ -58,7 +58,10 @@ class Sheet {
 
   zoom(direction) {
     const middle = (this.scroller.scrollLeft + this.scroller.clientWidth / 2 - MARGIN) / this.width;
-    const next = direction > 0 ? WIDTHS.find((width) => width > this.width) : WIDTHS.findLast((width) => width < this.width);
+    const next =
+      direction > 0
+        ? WIDTHS.find((width) => width > this.width)
+        : WIDTHS.findLast((width) => width < this.width);
     if (next === undefined) return;
     this.width = next;
     this.lay();
@@ -75,7 +78,10 @@ class Sheet {
   nearest(columns) {
     const middle = this.seen().reduce((a, b) => a + b) / 2;
     const distance = (column) => Math.abs(column - middle);
-    return columns.reduce((best, column) => (distance(column) < distance(best) ? column : best), columns[0]);
+    return columns.reduce(
+      (best, column) => (distance(column) < distance(best) ? column : best),
+      columns[0],
+    );
   }
 
   /** Bring a column into view, if it is not. */
@@ -104,7 +110,10 @@ class Sheet {
       return row;
     });
     this.height = top;
-    this.canvas.setAttribute("width", Math.max(this.x(this.count) + MARGIN, this.scroller.clientWidth));
+    this.canvas.setAttribute(
+      "width",
+      Math.max(this.x(this.count) + MARGIN, this.scroller.clientWidth),
+    );
     this.canvas.setAttribute("height", top);
     this.labels.replaceChildren(...this.rows.map((row) => this.label(row, heading)));
     this.labels.style.height = `${top}px`;
@@ -130,15 +139,36 @@ class Sheet {
     if (!this.frame) return;
     const seen = this.seen();
     this.drawWindow(seen);
-    if (this.drawn && this.drawn.from <= Math.max(0, seen[0]) && Math.min(this.count - 1, seen[1]) <= this.drawn.to) return;
-    this.drawn = { from: Math.max(0, seen[0] - SPARE), to: Math.min(this.count - 1, seen[1] + SPARE) };
-    const area = { ...this.drawn, x: (column) => this.x(column), width: this.width, vocabulary: this.vocabulary, frame: this.frame, step: this.frame.step };
+    if (
+      this.drawn &&
+      this.drawn.from <= Math.max(0, seen[0]) &&
+      Math.min(this.count - 1, seen[1]) <= this.drawn.to
+    )
+      return;
+    this.drawn = {
+      from: Math.max(0, seen[0] - SPARE),
+      to: Math.min(this.count - 1, seen[1] + SPARE),
+    };
+    const area = {
+      ...this.drawn,
+      x: (column) => this.x(column),
+      width: this.width,
+      vocabulary: this.vocabulary,
+      frame: this.frame,
+      step: this.frame.step,
+    };
     const groups = this.rows.map(({ stage, top, height }) =>
-      svg("g", { class: `stage stage-${stage.name}`, transform: `translate(0 ${top})` }, ...stage.draw({ ...area, height })),
+      svg(
+        "g",
+        { class: `stage stage-${stage.name}`, transform: `translate(0 ${top})` },
+        ...stage.draw({ ...area, height }),
+      ),
     );
-    const rules = this.rows.slice(1).map(({ rule }) =>
-      svg("line", { class: "rule", x1: 0, x2: "100%", y1: rule + 0.5, y2: rule + 0.5 }),
-    );
+    const rules = this.rows
+      .slice(1)
+      .map(({ rule }) =>
+        svg("line", { class: "rule", x1: 0, x2: "100%", y1: rule + 0.5, y2: rule + 0.5 }),
+      );
     this.canvas.replaceChildren(...rules, ...this.bands(), ...groups, this.marks);
     this.mark();
   }
@@ -149,7 +179,10 @@ class Sheet {
     return visibleRuns(this.frame.step, this.drawn).map(({ number, from, to }) =>
       svg("rect", {
         class: `band ${clusterInk(number)}`,
-        x: this.x(from), width: (to - from + 1) * this.width, y: 0, height: this.height,
+        x: this.x(from),
+        width: (to - from + 1) * this.width,
+        y: 0,
+        height: this.height,
       }),
     );
   }
@@ -161,12 +194,22 @@ class Sheet {
 
   /** Frames around the columns under the pointer and in the selection, and their arcs in bold. */
   mark() {
-    const columns = [["pinned", this.lit.pinned], ["hovered", this.lit.hovered]];
+    const columns = [
+      ["pinned", this.lit.pinned],
+      ["hovered", this.lit.hovered],
+    ];
     this.marks.replaceChildren(
       ...columns
         .filter(([, column]) => column !== null && column < this.count)
         .map(([name, column]) =>
-          svg("rect", { class: name, x: this.x(column) + 0.5, width: this.width - 1, y: 1, height: this.height - 2, rx: 5 }),
+          svg("rect", {
+            class: name,
+            x: this.x(column) + 0.5,
+            width: this.width - 1,
+            y: 1,
+            height: this.height - 2,
+            rx: 5,
+          }),
         ),
     );
     const chosen = String(this.lit.hovered ?? this.lit.pinned);
@@ -185,14 +228,31 @@ class Sheet {
     this.overview.hidden = !wide;
     if (!wide) return;
     const { step } = this.frame;
-    const picture = svg("svg", { viewBox: `0 0 ${this.count} 30`, preserveAspectRatio: "none", "aria-hidden": "true" });
+    const picture = svg("svg", {
+      viewBox: `0 0 ${this.count} 30`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    });
     if (step) {
       const depth = step.forward.map((count, i) => Math.max(count, step.backward[i]));
-      const most = Math.max(1, depth.reduce((a, b) => Math.max(a, b), 0));
-      const outline = depth.map((count, i) => `L${i} ${30 - (26 * Math.max(0, count)) / most}h1`).join("");
+      const most = Math.max(
+        1,
+        depth.reduce((a, b) => Math.max(a, b), 0),
+      );
+      const outline = depth
+        .map((count, i) => `L${i} ${30 - (26 * Math.max(0, count)) / most}h1`)
+        .join("");
       picture.append(svg("path", { class: "depth", d: `M0 30${outline}V30Z` }));
       for (const { number, from, to } of clustersOf(step)) {
-        picture.append(svg("rect", { class: `cluster ${clusterInk(number)}`, x: from, width: to - from + 1, y: 25, height: 5 }));
+        picture.append(
+          svg("rect", {
+            class: `cluster ${clusterInk(number)}`,
+            x: from,
+            width: to - from + 1,
+            y: 25,
+            height: 5,
+          }),
+        );
       }
     }
     this.view = svg("rect", { class: "view", y: 0, height: 30 });
@@ -211,5 +271,10 @@ class Sheet {
 function visibleRuns(step, { from, to }) {
   return clustersOf(step)
     .filter((run) => run.from <= to && from <= run.to)
-    .map((run) => ({ ...run, from: Math.max(run.from, from), to: Math.min(run.to, to), whole: run }));
+    .map((run) => ({
+      ...run,
+      from: Math.max(run.from, from),
+      to: Math.min(run.to, to),
+      whole: run,
+    }));
 }

@@ -17,7 +17,9 @@ async function ask(path, options = {}) {
     response = await fetch(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal({ error: "the server does not answer: is exactformer explore still running?" });
+    throw new Refusal({
+      error: "the server does not answer: is exactformer explore still running?",
+    });
   }
   const answer = await response.json();
   if (!response.ok) throw new Refusal(answer);
@@ -34,7 +36,8 @@ const server = {
       signal,
     }),
   weights: (algebra, weights) => ask(`/api/weights?${new URLSearchParams({ algebra, weights })}`),
-  sample: (algebra, depth, seed) => ask(`/api/sample?${new URLSearchParams({ algebra, depth, seed })}`),
+  sample: (algebra, depth, seed) =>
+    ask(`/api/sample?${new URLSearchParams({ algebra, depth, seed })}`),
 };
 
 const file = {

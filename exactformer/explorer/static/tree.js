@@ -1,7 +1,7 @@
 // The circuit: the tree of the expression, in the place it had from the start. What an iteration
 // reduces becomes a shadow, so the circuit shrinks and its shape stays to be seen.
 
-const LEAF = 30; // pixels from one operand to the next
+const LEAF = 30; // pixels from one operand to the next, at least
 const LEVEL = 46; // from a gate to its inputs
 const NODE = 24; // size of a node
 const ZOOMS = [0.1, 0.18, 0.3, 0.5, 0.7, 1, 1.4];
@@ -45,13 +45,22 @@ function circuitOf(tokens, vocabulary) {
   return { nodes, belongs, leaves, levels };
 }
 
+/** Pixels of a node for a symbol of so many characters. */
+function wideEnough(characters) {
+  return Math.max(NODE, characters * 8.2 + 8);
+}
+
 class Tree {
   constructor(events) {
     this.box = byId("tree");
     this.canvas = svg("svg", { role: "img", "aria-label": "The circuit" });
     this.box.append(this.canvas);
     this.lit = { hovered: null, pinned: null };
-    this.box.addEventListener("scroll", oncePerFrame(() => this.draw()), { passive: true });
+    this.box.addEventListener(
+      "scroll",
+      oncePerFrame(() => this.draw()),
+      { passive: true },
+    );
     new ResizeObserver(() => this.lay()).observe(this.box);
     const nodeAt = (event) => {
       const position = event.target.closest("[data-position]")?.dataset.position;
@@ -65,6 +74,7 @@ class Tree {
   /** A new expression: choose a zoom at which it fits, if one is readable. */
   start(tokens, vocabulary) {
     this.vocabulary = vocabulary;
+    this.leaf = Math.max(LEAF, wideEnough(vocabulary.longest) + 8);
     this.circuit = circuitOf(tokens, vocabulary);
     const fits = (zoom) => this.widthAt(zoom) <= this.box.clientWidth && this.heightAt(zoom) <= 420;
     const readable = ZOOMS.filter((zoom) => zoom >= READABLE && zoom <= 1);
@@ -78,7 +88,7 @@ class Tree {
   }
 
   widthAt(zoom) {
-    return (this.circuit.leaves * LEAF + 24) * zoom;
+    return (this.circuit.leaves * this.leaf + 24) * zoom;
   }
 
   heightAt(zoom) {
@@ -101,7 +111,7 @@ class Tree {
   }
 
   place(node) {
-    const x = this.left + (12 + (node.x + 0.5) * LEAF) * this.zoomed;
+    const x = this.left + (12 + (node.x + 0.5) * this.leaf) * this.zoomed;
     return [x, (12 + NODE / 2 + node.level * LEVEL) * this.zoomed];
   }
 
@@ -133,20 +143,41 @@ class Tree {
     const { tokens, step } = this.frame;
     const alive = (node) => tokens[node.position] !== EMPTY;
     const clusterOf = (node) => step?.clusters[node.position] ?? 0;
-    const glows = [], edges = [], nodes = [];
+    const glows = [],
+      edges = [],
+      nodes = [];
     for (const node of this.circuit.nodes.values()) {
       const [x, y] = this.place(node);
       const cluster = alive(node) ? clusterOf(node) : 0;
       if (node.parent) {
         const [a, b] = this.place(node.parent);
         if (Math.max(x, a) < left || right < Math.min(x, a) || y < top || bottom < b) continue;
-        edges.push(svg("line", { class: alive(node) ? "edge" : "edge gone", x1: x, y1: y, x2: a, y2: b }));
+        edges.push(
+          svg("line", { class: alive(node) ? "edge" : "edge gone", x1: x, y1: y, x2: a, y2: b }),
+        );
         if (cluster && clusterOf(node.parent) === cluster) {
-          glows.push(svg("line", { class: `glow ${clusterInk(cluster)}`, x1: x, y1: y, x2: a, y2: b, "stroke-width": 34 * this.zoomed }));
+          glows.push(
+            svg("line", {
+              class: `glow ${clusterInk(cluster)}`,
+              x1: x,
+              y1: y,
+              x2: a,
+              y2: b,
+              "stroke-width": 34 * this.zoomed,
+            }),
+          );
         }
       }
       if (x < left || right < x || y < top || bottom < y) continue;
-      if (cluster) glows.push(svg("circle", { class: `glow ${clusterInk(cluster)}`, cx: x, cy: y, r: 19 * this.zoomed }));
+      if (cluster)
+        glows.push(
+          svg("circle", {
+            class: `glow ${clusterInk(cluster)}`,
+            cx: x,
+            cy: y,
+            r: 19 * this.zoomed,
+          }),
+        );
       nodes.push(this.node(node, x, y, alive(node)));
     }
     this.canvas.replaceChildren(...glows, ...edges, ...nodes);
@@ -155,19 +186,34 @@ class Tree {
   node(node, x, y, alive) {
     const kind = this.vocabulary.kind(this.frame.tokens[node.position]);
     const symbol = this.vocabulary.brief(this.frame.tokens[node.position]);
-    const group = svg("g", { class: `node ink-${kind}${alive ? "" : " gone"}`, "data-position": node.position });
+    const group = svg("g", {
+      class: `node ink-${kind}${alive ? "" : " gone"}`,
+      "data-position": node.position,
+    });
     const size = NODE * this.zoomed;
-    const wide = Math.max(size, ([...symbol].length * 8.2 + 8) * this.zoomed);
+    const wide = wideEnough([...symbol].length) * this.zoomed;
     for (const [name, lit] of Object.entries(this.lit)) {
       if (lit === null || this.nodeOf(lit) !== node) continue;
-      group.append(svg("rect", { class: name, x: x - wide / 2 - 3, y: y - size / 2 - 3, width: wide + 6, height: size + 6, rx: size / 2 + 3 }));
+      group.append(
+        svg("rect", {
+          class: name,
+          x: x - wide / 2 - 3,
+          y: y - size / 2 - 3,
+          width: wide + 6,
+          height: size + 6,
+          rx: size / 2 + 3,
+        }),
+      );
     }
     if (!alive) {
       group.append(svg("circle", { cx: x, cy: y, r: 3 * Math.max(0.6, this.zoomed) }));
       return group;
     }
-    group.append(svg("rect", { x: x - wide / 2, y: y - size / 2, width: wide, height: size, rx: size / 2 }));
-    if (this.zoomed >= READABLE) group.append(svg("text", { x, y, dy: "0.35em", "font-size": 13 * this.zoomed }, symbol));
+    group.append(
+      svg("rect", { x: x - wide / 2, y: y - size / 2, width: wide, height: size, rx: size / 2 }),
+    );
+    if (this.zoomed >= READABLE)
+      group.append(svg("text", { x, y, dy: "0.35em", "font-size": 13 * this.zoomed }, symbol));
     return group;
   }
 }

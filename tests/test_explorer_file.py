@@ -1,0 +1,59 @@
+"""The page as one file, opened from disk in a real browser."""
+
+from pathlib import Path
+
+import pytest
+
+from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.catalog import boolean
+from exactformer.explorer.choices import Choices
+from exactformer.explorer.page import write_trace
+from tests.explorer import NO_BROWSER, Visit, chromium
+
+pytestmark = NO_BROWSER
+
+
+@pytest.fixture
+def visit():
+    with chromium() as browser:
+        visit = Visit(browser)
+        yield visit
+        assert visit.complaints == []
+
+
+@pytest.fixture
+def file(tmp_path) -> Path:
+    path = tmp_path / "trace.html"
+    write_trace(path, Choices(boolean(), "7520"), "((1|0)&(~0))")
+    return path
+
+
+def test_the_file_opens_from_disk_and_asks_for_nothing(visit, file):
+    visit.page.context.set_offline(True)
+    visit.open(file.as_uri(), iteration=2, position=6)
+    assert visit.text("#sheet-title") == "Iteration 2"
+    assert visit.text("#details h2") == "Position 6"
+    visit.page.keyboard.press("ArrowRight")
+    assert visit.text("#value") == "1"
+    assert "iteration=3" in visit.page.url
+    visit.page.keyboard.press("w")
+    assert "exact" in visit.text(".certificate")
+    assert visit.page.locator("#weights").is_disabled()
+    assert visit.page.locator("#drawing").is_hidden()
+    loaded = [request for request in visit.requests if not request.startswith("data:")]
+    assert {request.split("#")[0] for request in loaded} == {file.as_uri()}
+
+
+def test_symbols_that_are_markup_stay_text(visit, tmp_path):
+    """An algebra may call its tokens anything; in a file they are part of the page."""
+    values = ("</script><script>alert`1`</script>", "{{script}}", "<b>&amp;")
+    table = {(i, j): min(i, j) for i in range(3) for j in range(i, 3)}
+    algebra = Algebra("<i>odd</i>", values, (Operator("<!--", (2,), table),), "infix")
+    path = tmp_path / "odd.html"
+    write_trace(path, Choices(algebra, "constructed"), f"( {values[1]} <!-- {values[2]} )")
+    visit.open(path.as_uri())
+    assert visit.text("#value") == values[1]
+    assert visit.page.input_value("#algebra") == "<i>odd</i>"
+    assert values[2] in visit.tokens("tokens")
+    visit.page.keyboard.press("w")
+    assert "exact" in visit.text(".certificate")
