@@ -78,7 +78,7 @@ class Score:
         lines = [f"{self.count.correct} of {self.count.total} rows right"]
         lines.append(f"  file     {self.file} ({self.format})")
         lines.append(f"  algebra  {self.algebra.name}: {operators}")
-        if self.median:
+        if self.median and any(op.symbol == "MED" for op in self.algebra.operators):
             middle = {"lower": "the lower of the middle two", "mean": "the floor of their mean"}
             published = ", as published" if self.median == PUBLISHED_MEDIAN else ""
             lines.append(f"  median   of an even number: {middle[self.median]}{published}")

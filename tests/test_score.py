@@ -88,12 +88,15 @@ def test_published_logic(number, total, engine):
 
 
 def test_a_long_range_arena_set(tmp_path):
-    """As many rows as the test set of the benchmark has where published files are scored, too."""
-    count = 2_000 if "EXACTFORMER_DATA" in os.environ else 200
+    """As many rows as the test set of the benchmark has, and by the engine as well, where published
+    files are scored: the engine's tables for ten operands take a while.
+    """
+    whole = "EXACTFORMER_DATA" in os.environ
+    count = 2_000 if whole else 100
     path = tmp_path / "basic_test.tsv"
     path.write_text(output("sample", "listops", "--format", "lra", "--count", str(count)))
     assert path.read_text().startswith("Source\tTarget\n( ( (")
-    for engine in ("fast", "model"):
+    for engine in ("fast", "model") if whole else ("model",):
         result = score("listops", path, "--engine", engine)
         assert (result["correct"], result["total"]) == (count, count)
         assert (result["algebra"], result["format"]) == ("listops-10-mean", "lra")
@@ -126,6 +129,7 @@ def test_what_a_user_reads(nangia_file):
         "  algebra  listops-4-mean: MAX of 2 to 4, MIN of 2 to 4, MED of 2 to 4, SM of 2 to 4",
         "  median   of an even number: the floor of their mean, as published",
         "  weights  constructed: exact",
+        "  engine   fast",
     ]
 
 
@@ -205,13 +209,14 @@ def test_weights_with_another_median(tmp_path):
     assert score("listops", path, "--weights", "7520")["correct"] == 1
 
 
-def test_wider_weights_than_the_file_needs(tmp_path, nangia_file):
-    weights = tmp_path / "wide.safetensors"
-    ef.construct(listops(5, "mean"), "table").save(weights)
-    result = score("listops", nangia_file, "--weights", weights)
-    assert (result["correct"], result["algebra"]) == (50, "listops-5-mean")
-    assert score("listops-5-mean", nangia_file, "--weights", weights)["correct"] == 50
-    assert "not for this" in refused("score", "listops-6-mean", nangia_file, "--weights", weights)
+def test_wider_weights_than_the_file_needs(tmp_path):
+    weights, file = tmp_path / "wide.safetensors", tmp_path / "rows.tsv"
+    ef.construct(listops(4, "mean")).save(weights)
+    file.write_text("5\t[MED 2 9 ]\n")
+    result = score("listops", file, "--weights", weights)
+    assert (result["correct"], result["algebra"]) == (1, "listops-4-mean")
+    assert score("listops-4-mean", file, "--weights", weights)["correct"] == 1
+    assert "not for this" in refused("score", "listops-5-mean", file, "--weights", weights)
 
 
 def test_weights_that_are_not_certified(tmp_path, short_search):
