@@ -84,6 +84,13 @@ class Visit:
         self.page.goto(f"{address}#{urlencode(view)}")
         self.page.wait_for_selector("#value", state="attached")
 
+    def link(self, *parts: str) -> str:
+        """The address, once it holds these parts; it is rewritten when the page rests."""
+        self.page.wait_for_function(
+            "parts => parts.every(part => location.hash.includes(part))", arg=parts
+        )
+        return self.page.url
+
     def text(self, selector: str) -> str:
         return self.page.locator(selector).inner_text()
 

@@ -35,7 +35,7 @@ def test_the_file_opens_from_disk_and_asks_for_nothing(visit, file):
     assert visit.text("#details h2") == "Position 6"
     visit.page.keyboard.press("ArrowRight")
     assert visit.text("#value") == "1"
-    assert "iteration=3" in visit.page.url
+    assert visit.link("iteration=3", "position=6")
     visit.page.keyboard.press("w")
     assert "exact" in visit.text(".certificate")
     assert visit.page.locator("#weights").is_disabled()

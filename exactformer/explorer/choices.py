@@ -29,7 +29,7 @@ from exactformer.weightfile import ROUTING, Arrays, WeightFile
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
-RANDOM = re.compile(r"random/(\d{1,9})")
+RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 
 @dataclass(frozen=True)

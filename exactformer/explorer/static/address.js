@@ -1,7 +1,12 @@
 // The view is in the address, after the #, so that a link restores it:
 // #algebra=boolean&weights=constructed&expression=(~1)&iteration=1&position=2&view=weights
 
+// Browsers refuse a page that rewrites its address too often, so stepping rewrites it when it rests.
+const REST = 400; // milliseconds
+let resting;
+
 function readAddress() {
+  clearTimeout(resting);
   const read = new URLSearchParams(location.hash.slice(1));
   const whole = (name) => (/^\d{1,9}$/.test(read.get(name) ?? "") ? Number(read.get(name)) : null);
   return {
@@ -17,5 +22,8 @@ function readAddress() {
 /** Leaves out what is null. Replaces the entry, so that the back button leaves the page. */
 function writeAddress(view) {
   const given = Object.entries(view).filter(([, value]) => value !== null);
-  history.replaceState(null, "", `#${new URLSearchParams(given)}`);
+  clearTimeout(resting);
+  resting = setTimeout(() => {
+    history.replaceState(null, "", `#${new URLSearchParams(given)}`);
+  }, REST);
 }

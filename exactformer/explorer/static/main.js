@@ -39,6 +39,7 @@ async function start() {
 /** Take the view from the address; whatever it does not say is as at the first start. */
 async function restore() {
   const asked = readAddress();
+  frames = null; // those of another view
   const known = models.algebras.some(({ name }) => name === asked.algebra);
   const unknown = asked.algebra !== null && !known ? asked.algebra : null;
   view.algebra = known ? asked.algebra : models.first.algebra;
@@ -155,6 +156,7 @@ async function loadTrace(frame = 0) {
 }
 
 function showFrame(number) {
+  if (!frames) return;
   view.frame = number;
   const frame = frames[number];
   const { step } = frame;
@@ -255,6 +257,7 @@ function showTab(name) {
   }
   document.body.dataset.tab = name;
   if (frames) saveAddress();
+  if (frames && name === "trace") player.go(view.frame);
 }
 
 function saveAddress() {

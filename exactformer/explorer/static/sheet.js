@@ -31,7 +31,7 @@ class Sheet {
   show(frame, stages, vocabulary) {
     const other = this.vocabulary !== vocabulary || this.count !== frame.tokens.length;
     Object.assign(this, { frame, stages, vocabulary });
-    if (other) this.width = this.fittingWidth();
+    if (other) this.width = null; // found when it can be seen
     this.lay();
   }
 
@@ -101,7 +101,8 @@ class Sheet {
 
   /** Heights and labels; then draw. */
   lay() {
-    if (!this.frame) return;
+    if (!this.frame || !this.scroller.clientWidth) return;
+    this.width ??= this.fittingWidth();
     const heading = window.innerWidth < NARROW ? HEADING : 0;
     let top = 0;
     this.rows = this.stages.map((stage) => {
@@ -136,7 +137,7 @@ class Sheet {
   }
 
   draw() {
-    if (!this.frame) return;
+    if (!this.frame || !this.width) return;
     const seen = this.seen();
     this.drawWindow(seen);
     if (
@@ -194,6 +195,7 @@ class Sheet {
 
   /** Frames around the columns under the pointer and in the selection, and their arcs in bold. */
   mark() {
+    if (!this.width) return;
     const columns = [
       ["pinned", this.lit.pinned],
       ["hovered", this.lit.hovered],

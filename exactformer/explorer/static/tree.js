@@ -71,15 +71,19 @@ class Tree {
     this.canvas.addEventListener("click", (event) => events.pin(nodeAt(event)));
   }
 
-  /** A new expression: choose a zoom at which it fits, if one is readable. */
+  /** A new expression. */
   start(tokens, vocabulary) {
     this.vocabulary = vocabulary;
     this.leaf = Math.max(LEAF, wideEnough(vocabulary.longest) + 8);
     this.circuit = circuitOf(tokens, vocabulary);
-    const fits = (zoom) => this.widthAt(zoom) <= this.box.clientWidth && this.heightAt(zoom) <= 420;
-    const readable = ZOOMS.filter((zoom) => zoom >= READABLE && zoom <= 1);
-    this.zoomed = readable.findLast(fits) ?? 1;
+    this.zoomed = null; // found when it can be seen
     this.frame = null;
+  }
+
+  /** The largest zoom at which all of it fits, if one is readable. */
+  fittingZoom() {
+    const fits = (zoom) => this.widthAt(zoom) <= this.box.clientWidth && this.heightAt(zoom) <= 420;
+    return ZOOMS.filter((zoom) => zoom >= READABLE && zoom <= 1).findLast(fits) ?? 1;
   }
 
   show(frame) {
@@ -102,7 +106,8 @@ class Tree {
   }
 
   lay() {
-    if (!this.frame) return;
+    if (!this.frame || !this.box.clientWidth) return;
+    this.zoomed ??= this.fittingZoom();
     this.width = Math.max(this.widthAt(this.zoomed), this.box.clientWidth);
     this.left = (this.width - this.widthAt(this.zoomed)) / 2;
     this.canvas.setAttribute("width", this.width);
@@ -123,7 +128,7 @@ class Tree {
 
   reveal(position) {
     const node = this.nodeOf(position);
-    if (!node) return;
+    if (!node || !this.zoomed) return;
     const [x, y] = this.place(node);
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.box;
     if (x < scrollLeft || x > scrollLeft + clientWidth) this.box.scrollLeft = x - clientWidth / 2;
@@ -136,7 +141,7 @@ class Tree {
   }
 
   draw() {
-    if (!this.frame) return;
+    if (!this.frame || !this.zoomed) return;
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.box;
     const [left, right] = [scrollLeft - AROUND, scrollLeft + clientWidth + AROUND];
     const [top, bottom] = [scrollTop - AROUND, scrollTop + clientHeight + AROUND];
