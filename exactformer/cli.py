@@ -58,7 +58,7 @@ WeightsName = Annotated[
     str,
     typer.Option(
         "--weights",
-        help="constructed, constructed/table, constructed/fitted, constructed/dense, the name of "
+        help="constructed (or constructed/closed, /units, /table, /fitted, /dense), the name of "
         "shipped weights, or a file.",
     ),
 ]

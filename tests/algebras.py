@@ -4,7 +4,7 @@ Each rule is given as a plain function, so that tests can compute a value withou
 """
 
 from collections.abc import Callable
-from itertools import permutations, product
+from itertools import permutations
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
@@ -13,6 +13,8 @@ Rule = Callable[..., str]
 
 DIGITS = tuple("0123456789")
 TRUTH = ("true", "unknown", "false")  # Kleene's three values
+PERMUTATIONS: list[tuple[int, ...]] = list(permutations(range(3)))
+LETTERS_OF_S3 = ("e", "r", "s", "t", "u", "v")  # each by where it sends 0, 1 and 2
 
 
 def _minus(first: str, second: str | None = None) -> str:
@@ -35,6 +37,12 @@ def _negate(a: str) -> str:
     return TRUTH[2 - TRUTH.index(a)]
 
 
+def _compose(a: str, b: str) -> str:
+    """The right one acts first."""
+    left, right = (PERMUTATIONS[LETTERS_OF_S3.index(x)] for x in (a, b))
+    return LETTERS_OF_S3[PERMUTATIONS.index(tuple(left[right[i]] for i in range(3)))]
+
+
 RULES: dict[str, dict[str, Rule]] = {
     "boolean": {
         "&": lambda a, b: str(int(a) & int(b)),
@@ -54,6 +62,12 @@ RULES: dict[str, dict[str, Rule]] = {
     "minus": {"-": _minus},
     "ends": {"FIRST": lambda *digits: digits[0], "LAST": lambda *digits: digits[-1]},
     "kleene": {"and": _both, "or": _either, "not": _negate},
+    "modulo-7": {
+        "+": lambda a, b: str((int(a) + int(b)) % 7),
+        "-": lambda a, b: str((int(a) - int(b)) % 7),
+        "*": lambda a, b: str((int(a) * int(b)) % 7),
+    },
+    "s3": {"*": _compose},
     "letters": {"A": min, "N": lambda a: "T" if a == "F" else "F"},
 }
 
@@ -115,26 +129,10 @@ MODULO_7 = Algebra(
     "infix",
 )
 
-# The six permutations of three things, each by where it sends 0, 1 and 2; first the right one acts.
-PERMUTATIONS = tuple(permutations(range(3)))
+# The group of the permutations of three things.
 S3 = Algebra(
-    "s3",
-    ("e", "r", "s", "t", "u", "v"),
-    (
-        Operator(
-            "*",
-            (2,),
-            {
-                (a, b): PERMUTATIONS.index(
-                    tuple(PERMUTATIONS[a][PERMUTATIONS[b][i]] for i in range(3))  # pyright: ignore
-                )
-                for a, b in product(range(6), repeat=2)
-            },
-            ordered=True,
-        ),
-    ),
-    "infix",
+    "s3", LETTERS_OF_S3, (_operator("s3", "*", (2,), LETTERS_OF_S3, ordered=True),), "infix"
 )
 
 TASKS = [boolean(), arithmetic(), listops()]
-ALGEBRAS = [*TASKS, MINUS, ENDS, KLEENE, LETTERS]
+ALGEBRAS = [*TASKS, MINUS, ENDS, KLEENE, LETTERS, MODULO_7, S3]

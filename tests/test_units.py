@@ -21,6 +21,7 @@ from exactformer.domains.sampling import draw, enumerate_depth, enumerate_length
 from exactformer.domains.syntax import Expression, parse
 from exactformer.domains.units import UNITS, units_of
 from exactformer.model.circuit import Weights
+from exactformer.model.encode import MOST_OPERANDS
 from exactformer.model.feedforward import Units
 from exactformer.verify import ProofRejected, verify
 
@@ -150,6 +151,8 @@ def test_the_bound_is_in_the_proof(tmp_path):
         with pytest.raises(ProofRejected, match="bounds on operands"):
             verify(tmp_path / "proof", tmp_path / "weights")
     assert construct(ef.listops(10)).certify().findings.most_operands is None
+    refused_above = {str(dtype).removeprefix("torch."): n for dtype, n in MOST_OPERANDS.items()}
+    assert refused_above == certificate.findings.most_operands
 
 
 @pytest.mark.parametrize(

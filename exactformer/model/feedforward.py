@@ -22,6 +22,12 @@ def _by_rows(f: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
     return out.view(*H.shape[:-1], -1)
 
 
+def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
+    """A number for each row of whole numbers; wraps around at 64 bits on purpose."""
+    odd = torch.tensor(0x9E3779B97F4A7C15 - (1 << 64), device=rows.device)
+    return (rows * odd ** torch.arange(1, rows.shape[-1] + 1, device=rows.device)).sum(-1)
+
+
 @dataclass(frozen=True)
 class MLP:
     """f(H) = act(H W_1 + b_1) W_2 + b_2."""
@@ -68,7 +74,7 @@ class Table:
     _sorted: tuple[Tensor, Tensor] = field(init=False, repr=False)  # hashes, and whose they are
 
     def __post_init__(self) -> None:
-        hashes, order = self._hash(self.bags.to(torch.int64)).sort()
+        hashes, order = hash_rows(self.bags.to(torch.int64)).sort()
         if len(hashes.unique()) < len(hashes):
             raise ValueError("two bags of the table share one hash")
         object.__setattr__(self, "_sorted", (hashes, order))
@@ -86,15 +92,9 @@ class Table:
     def _rows(self, H: Tensor) -> Tensor:
         H = H.to(torch.int64)
         hashes, order = self._sorted
-        found = order[torch.searchsorted(hashes, self._hash(H)).clamp(max=len(order) - 1)]
+        found = order[torch.searchsorted(hashes, hash_rows(H)).clamp(max=len(order) - 1)]
         same = (self.bags[found] == H).all(-1, keepdim=True)
         return (self.outputs[found] * same) - 0.5
-
-    def _hash(self, rows: Tensor) -> Tensor:
-        """Wraps around at 64 bits on purpose."""
-        odd = torch.tensor(0x9E3779B97F4A7C15 - (1 << 64), device=rows.device)
-        weights = odd ** torch.arange(1, rows.shape[-1] + 1, device=rows.device)
-        return (rows * weights).sum(-1)
 
 
 @dataclass(frozen=True)

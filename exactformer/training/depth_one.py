@@ -23,6 +23,7 @@ from torch.nn.functional import one_hot
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import span_tokens
 from exactformer.domains.units import slots_of
+from exactformer.model.feedforward import hash_rows
 
 LANE = 16
 
@@ -104,6 +105,6 @@ class RankProblem:
         """How many spans have another value than the commonest of their bag."""
         bags = self.rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
         values = self.rows.target[:-1].sum(1)
-        _, kind = torch.unique(bags, dim=0, return_inverse=True)
+        _, kind = torch.unique(hash_rows(bags.long()), return_inverse=True)
         counts = values.new_zeros(len(bags), values.shape[-1]).index_add_(0, kind, values)
         return len(bags) - counts.amax(-1).sum()

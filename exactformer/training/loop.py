@@ -120,7 +120,7 @@ class Trainer:
         self.rows = depth_one_rows(algebra).to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
-        self.ranked_by = torch.empty(0)  # the rank gates that made them, where order matters
+        self.ranked_by = torch.empty(0, device=device)  # by which rank gates, where order matters
 
     def train(
         self, state: State, report: Callable[[State], None] = lambda state: None
