@@ -237,7 +237,7 @@ def test_hovering_links_columns_circuit_and_details(visit, address):
     visit.open(address, expression=EXAMPLE)
     visit.page.locator(".stage-mask .bit").nth(4).hover()
     assert visit.text("#details h2") == "Position 4"
-    assert visit.page.locator(".tree .node:has(.hovered)").get_attribute("data-position") == "4"
+    assert visit.page.locator(".tree .hovered").get_attribute("data-of") == "4"
     visit.page.locator(".tree .node").filter(has_text="~").hover()
     assert visit.text("#details h2") == "Position 8"
     mark = visit.page.locator(".scroller .hovered").bounding_box()
@@ -248,7 +248,7 @@ def test_hovering_links_columns_circuit_and_details(visit, address):
     assert "receives from 9 and becomes 1" in visit.text("#details .caption")
     assert visit.page.locator(".arc.bold").count() == 2
     visit.page.locator(".stage-tokens .token").nth(5).hover()  # a parenthesis: its span's gate
-    assert visit.page.locator(".tree .node:has(.hovered)").get_attribute("data-position") == "3"
+    assert visit.page.locator(".tree .hovered").get_attribute("data-of") == "3"
 
 
 def test_play_and_keys(visit, address):

@@ -17,7 +17,9 @@ const view = {
   position: null,
   tab: "trace",
 };
-let models, vocabulary, trace, frames, focus;
+let models, vocabulary, trace, frames;
+let focus = 0; // where to look if nothing is under the pointer or selected
+let hovered = null;
 let asking = new AbortController();
 
 const events = { hover, pin };
@@ -232,7 +234,7 @@ function fitField() {
 }
 
 function hover(position) {
-  light(position);
+  if (position !== hovered) light(position);
 }
 
 function pin(position) {
@@ -242,7 +244,8 @@ function pin(position) {
 }
 
 /** Light one position up everywhere: in the columns, in the circuit and in words. */
-function light(hovered) {
+function light(position) {
+  hovered = position;
   if (!frames) return;
   sheet.highlight(hovered, view.position);
   tree.highlight(hovered, view.position);

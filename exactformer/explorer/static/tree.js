@@ -55,6 +55,7 @@ class Tree {
     this.box = byId("tree");
     this.canvas = svg("svg", { role: "img", "aria-label": "The circuit" });
     this.box.append(this.canvas);
+    this.marks = svg("g", { class: "marks" });
     this.lit = { hovered: null, pinned: null };
     this.box.addEventListener(
       "scroll",
@@ -137,7 +138,33 @@ class Tree {
 
   highlight(hovered, pinned) {
     this.lit = { hovered, pinned };
-    if (this.frame) this.draw();
+    this.mark();
+  }
+
+  /** Rings around nodes. The nodes themselves stay: one replaced under the pointer would be entered
+   * by it again, and so on. */
+  mark() {
+    if (!this.frame || !this.zoomed) return;
+    const lit = Object.entries(this.lit).map(([name, position]) => [name, this.nodeOf(position)]);
+    this.marks.replaceChildren(
+      ...lit.filter(([, node]) => node).map(([name, node]) => this.ring(node, name)),
+    );
+  }
+
+  ring(node, name) {
+    const [x, y] = this.place(node);
+    const width = this.widthOf(node) + 6;
+    const height = NODE * this.zoomed + 6;
+    const box = { x: x - width / 2, y: y - height / 2, width, height, rx: height / 2 };
+    return svg("rect", { class: name, "data-of": node.position, ...box });
+  }
+
+  symbolOf(node) {
+    return this.vocabulary.brief(this.frame.tokens[node.position]);
+  }
+
+  widthOf(node) {
+    return wideEnough([...this.symbolOf(node)].length) * this.zoomed;
   }
 
   draw() {
@@ -148,9 +175,7 @@ class Tree {
     const { tokens, step } = this.frame;
     const alive = (node) => tokens[node.position] !== EMPTY;
     const clusterOf = (node) => step?.clusters[node.position] ?? 0;
-    const glows = [],
-      edges = [],
-      nodes = [];
+    const [glows, edges, nodes] = [[], [], []];
     for (const node of this.circuit.nodes.values()) {
       const [x, y] = this.place(node);
       const cluster = alive(node) ? clusterOf(node) : 0;
@@ -174,42 +199,24 @@ class Tree {
         }
       }
       if (x < left || right < x || y < top || bottom < y) continue;
-      if (cluster)
-        glows.push(
-          svg("circle", {
-            class: `glow ${clusterInk(cluster)}`,
-            cx: x,
-            cy: y,
-            r: 19 * this.zoomed,
-          }),
-        );
+      if (cluster) {
+        const size = { cx: x, cy: y, r: 19 * this.zoomed };
+        glows.push(svg("circle", { class: `glow ${clusterInk(cluster)}`, ...size }));
+      }
       nodes.push(this.node(node, x, y, alive(node)));
     }
-    this.canvas.replaceChildren(...glows, ...edges, ...nodes);
+    this.canvas.replaceChildren(...glows, ...edges, ...nodes, this.marks);
+    this.mark();
   }
 
   node(node, x, y, alive) {
     const kind = this.vocabulary.kind(this.frame.tokens[node.position]);
-    const symbol = this.vocabulary.brief(this.frame.tokens[node.position]);
     const group = svg("g", {
       class: `node ink-${kind}${alive ? "" : " gone"}`,
       "data-position": node.position,
     });
     const size = NODE * this.zoomed;
-    const wide = wideEnough([...symbol].length) * this.zoomed;
-    for (const [name, lit] of Object.entries(this.lit)) {
-      if (lit === null || this.nodeOf(lit) !== node) continue;
-      group.append(
-        svg("rect", {
-          class: name,
-          x: x - wide / 2 - 3,
-          y: y - size / 2 - 3,
-          width: wide + 6,
-          height: size + 6,
-          rx: size / 2 + 3,
-        }),
-      );
-    }
+    const wide = this.widthOf(node);
     if (!alive) {
       group.append(svg("circle", { cx: x, cy: y, r: 3 * Math.max(0.6, this.zoomed) }));
       return group;
@@ -217,8 +224,11 @@ class Tree {
     group.append(
       svg("rect", { x: x - wide / 2, y: y - size / 2, width: wide, height: size, rx: size / 2 }),
     );
-    if (this.zoomed >= READABLE)
-      group.append(svg("text", { x, y, dy: "0.35em", "font-size": 13 * this.zoomed }, symbol));
+    if (this.zoomed >= READABLE) {
+      const text = svg("text", { x, y, dy: "0.35em" }, this.symbolOf(node));
+      text.style.fontSize = `${13 * this.zoomed}px`;
+      group.append(text);
+    }
     return group;
   }
 }
