@@ -64,10 +64,14 @@ class Model:
         """The fast evaluator. Raises ValueError for weights that are not certified exact, and for
         operators with too many cases for tables.
         """
-        from exactformer.engine.automaton import read_off
-        from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
+        from exactformer.engine.automaton import read_off  # numba takes a while to import
+        from exactformer.engine.card import CardEngine
+        from exactformer.engine.cpu import CpuEngine
 
-        return CpuEngine(read_off(self.algebra, self.weights), self.algebra)
+        automaton, device = read_off(self.algebra, self.weights), self.weights.G_PE.device
+        if device.type == "cpu":
+            return CpuEngine(automaton, self.algebra)
+        return CardEngine(automaton, self.algebra, device)
 
     def predict(
         self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32

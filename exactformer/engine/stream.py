@@ -22,6 +22,7 @@ from rich.progress import (
 )
 
 from exactformer.domains.syntax import ExpressionError
+from exactformer.engine.card import CardEngine
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
 
@@ -69,9 +70,11 @@ def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError]
         Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar,
         nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
     ):
-        regular = name != "-" and Path(name).is_file()
-        task = bar.add_task("", total=Path(name).stat().st_size if regular else None)
-        yield from line_values(engine, file, lambda done: bar.update(task, completed=done))
+        total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
+        task = bar.add_task("", total=total)
+        # A card takes a line as a whole, so then the whole file is the window.
+        size = max(BUFFER, (total or 0) + 1) if isinstance(engine, CardEngine) else BUFFER
+        yield from line_values(engine, file, lambda done: bar.update(task, completed=done), size)
 
 
 def line_values(

@@ -1,0 +1,109 @@
+// Contract: the spans of a segment become one span with a map, and the next text is written.
+
+// The first entries of a chunk's slot, in a column of shared memory.
+template <class Entry> struct Staged {
+    enum { SHARE = 4 / sizeof(Entry) };
+    unsigned int *column;
+
+    __device__ Staged(const Entry *slot, int count, void *room)
+        : column((unsigned int *)room + threadIdx.x) {
+        for (int i = 0; i < count; i += 4 * SHARE) {
+            uint4 some = *(const uint4 *)(slot + i);
+            unsigned int *to = column + i / SHARE * THREADS;
+            to[0] = some.x, to[THREADS] = some.y, to[2 * THREADS] = some.z, to[3 * THREADS] = some.w;
+        }
+    }
+    __device__ Entry operator[](int i) const {
+        return ((const Entry *)(column + i / SHARE * THREADS))[i % SHARE];
+    }
+};
+
+template <class Entry, int SIZE>
+__device__ void contract_chunk(Round &round, int chunk, const Entry *slots, const Tables &tables,
+                               Byte *pool, Item *out, int map, void *room) {
+    int low = round.lowest(chunk), before = round.before(chunk), closing = round.closing(chunk);
+    int start = 0, segment = 0, length = 0, inner = 0;
+    int next_inner = closing ? round.inner[chunk] : 0;
+    const Entry *own = slots + (size_t)chunk * SIZE;
+    Staged<Entry> slot(own, before, room);
+    Item item = 0;
+    Cell state = 0, next_state = 0;
+    Through through;  // of the values that the segment's innermost span may have
+    Entries<SIZE> closes, firsts;
+    closes.load(round.closes + chunk, round.bound, before);
+    firsts.load(round.firsts + chunk, round.bound, before);
+    int first = firsts.take();
+    auto end_segment = [&]() {
+        if (length > 1) {
+            through.store(pool, map);
+            item = MAPPED | map++;
+        }
+        if (length) *out++ = item;
+    };
+    auto go_through_map = [&]() {
+        if (sizeof(Entry) == 4 && (item & MAPPED)) through.go_through(pool, item);
+    };
+    for (int k = 0; k < closing; k++) {
+        int at = closes.take();
+        if (at == first) {
+            end_segment();
+            first = firsts.take();
+            inner = next_inner;
+            if (segment >= NOTED) {
+                Partners<-1> opener(round, chunk, low, low + closing);
+                for (int i = 0; i < segment; i++) opener.pass(opener.next());
+                opener.next();
+                inner = innermost<SIZE>(opener);
+            }
+            segment++;
+            next_state = (Cell)slots[at_least(inner - 1, 0)];
+            if (first < SIZE && segment < NOTED) {  // asked for before it is needed
+                next_inner = round.inner[(size_t)segment * round.bound + chunk];
+            }
+            for (; start < at; start++) *out++ = slot[start];
+            item = slot[at];
+            length = 1;
+        } else {
+            state = next_state;  // of the span `length` levels further out
+            next_state = (Cell)slots[at_least(inner - length - 1, 0)];
+            if (length == 1) {
+                through.reset();
+                go_through_map();
+            }
+            through.enter(tables, state);
+            for (; start < at; start++) through.read(tables, slot[start]);
+            through.leave(tables);
+            item = slot[at];
+            go_through_map();
+            length++;
+        }
+        start = at + 1;
+    }
+    end_segment();
+    for (; start < before; start++) *out++ = slot[start];
+    // Opening parentheses, the innermost segment first; in the text it comes last.
+    int highest = low + round.opening(chunk);
+    unsigned int kept = round.kept[chunk];
+    auto each_kept = [&](auto use) {
+        int level = highest;
+        for (int segment = 0; segment < 4 && level > low; segment++) {
+            use(level);
+            level = low + (int)(kept >> 8 * segment & 255);
+        }
+        Partners<1> closer(round, chunk, low, level);
+        for (; closer.level > low; closer.pass(closer.next())) use(closer.level);
+    };
+    each_kept([&](int) { out++; });
+    each_kept([&](int level) { *--out = OPENED | own[before + level - low - 1]; });
+}
+
+template <class Entry, int SIZE>
+__device__ void contract_of(int block, Round &round, const Entry *slots, const Tables &tables,
+                            Byte *pool, Item *next, void *room) {
+    int chunk = block * THREADS + threadIdx.x;
+    if (chunk >= round.chunks) return;
+    unsigned int place = round.place[chunk];
+    contract_chunk<Entry, SIZE>(round, chunk, slots, tables, pool,
+                                next + round.first_item[block] + (place & 65535),
+                                round.first_map[block] + (place >> 16), room);
+}

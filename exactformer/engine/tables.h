@@ -1,0 +1,114 @@
+// What is read off the weights, and what becomes of values on their way out of nested spans.
+
+// What is read off the weights: one block of memory, brought to shared memory where it is small.
+struct Tables {
+    const uint4 *maps;   // of a hole that may be closed: the map of the span
+    const Cell *next;    // by state and token: the table
+    const Cell *enter;   // by state: the hole that is left when a span of unknown value comes next
+    const Cell *onward;  // by hole and token: the next hole
+
+    __device__ Tables(const uint4 *memory, void *room) {
+#if TABLE_SHARED
+        uint4 *copy = (uint4 *)room;
+        for (int i = threadIdx.x; i < TABLE_BYTES / 16; i += blockDim.x) copy[i] = memory[i];
+        __syncthreads();
+        memory = copy;
+#endif
+        maps = memory, next = (const Cell *)(memory + HOLES), enter = next + STATES * WIDTH;
+        onward = enter + STATES;
+    }
+};
+
+// What becomes of each value on its way out of nested spans, from the inside to the outside.
+#if HOLES
+// Of a span that holds one span of unknown value, all that matters is the HOLE: which state each value
+// would lead to. There are few, so that they are states of an automaton themselves, and each that may
+// be closed is one of few maps. Maps are 16 bytes: entry v is what becomes of value v, NONE of NONE.
+enum { NONE = 15 };
+
+struct Through {
+    enum { WORDS = (VALUES + 3) / 4 };
+    unsigned int word[WORDS];
+    Cell hole;
+
+    __device__ void reset() {
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) word[w] = 0x03020100u + w * 0x04040404u;
+    }
+    __device__ void map(const uint4 &map) {
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) {  // four entries at once
+            unsigned int which = word[w] & 0x07070707u;
+            which = (which | which >> 4) & 0x00ff00ffu;
+            which = (which | which >> 8) & 0xffffu;
+            unsigned int low = __byte_perm(map.x, map.y, which);
+            unsigned int high = __byte_perm(map.z, map.w, which);
+            word[w] = low ^ ((low ^ high) & (word[w] >> 3 & 0x01010101u) * 255);
+        }
+    }
+    __device__ void enter(const Tables &tables, Cell state) { hole = tables.enter[state]; }
+    __device__ void read(const Tables &tables, Item token) {
+        hole = tables.onward[hole * WIDTH + token];
+    }
+    __device__ void leave(const Tables &tables) { map(tables.maps[hole]); }
+    __device__ void go_through(const Byte *pool, Item item) {
+        map(*(const uint4 *)(pool + (size_t)(item & ~MAPPED) * MAP_BYTES));
+    }
+    __device__ void store(Byte *pool, int map) const {
+        unsigned int all[4] = {~0u / 17, ~0u / 17, ~0u / 17, ~0u / 17};  // NONE everywhere
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) all[w] = word[w];
+        *(uint4 *)(pool + (size_t)map * MAP_BYTES) = {all[0], all[1], all[2], all[3]};
+    }
+};
+
+__device__ inline Item apply(const Byte *pool, Item map, Item token) {
+    Byte value = token == BAD ? NONE : token - FIRST_VALUE;
+    value = pool[(size_t)(map & ~MAPPED) * MAP_BYTES + value];
+    return value == NONE ? BAD : value + FIRST_VALUE;
+}
+#else
+// For many values, or many holes: the automaton is run for each value. Maps hold tokens.
+struct Through {
+    Item value[VALUES];
+
+    __device__ void reset() {
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) value[v] = FIRST_VALUE + v;
+    }
+    __device__ void enter(const Tables &tables, Cell state) {
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) value[v] = tables.next[state * WIDTH + value[v]];
+    }
+    __device__ void read(const Tables &tables, Item token) {
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) value[v] = tables.next[value[v] * WIDTH + token];
+    }
+    __device__ void leave(const Tables &tables) { read(tables, CLOSE); }
+    __device__ void go_through(const Byte *pool, Item item) {
+        const Byte *map = pool + (size_t)(item & ~MAPPED) * MAP_BYTES - FIRST_VALUE;
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) value[v] = value[v] == BAD ? BAD : map[value[v]];
+    }
+    __device__ void store(Byte *pool, int map) const {
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) pool[(size_t)map * MAP_BYTES + v] = (Byte)value[v];
+    }
+};
+
+__device__ inline Item apply(const Byte *pool, Item map, Item token) {
+    return token == BAD ? BAD : pool[(size_t)(map & ~MAPPED) * MAP_BYTES + token - FIRST_VALUE];
+}
+#endif
+
+// Has a map fetched before it is needed.
+__device__ inline void prefetch(const Byte *pool, Item map) {
+#ifndef EMULATED
+    const Byte *at = pool + (size_t)(map & ~MAPPED) * MAP_BYTES;
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(at));
+#endif
+}
+
+template <class Entry> __device__ inline bool is_close(Entry entry) {
+    return entry == CLOSE || (sizeof(Entry) == 4 && (entry & MAPPED));
+}

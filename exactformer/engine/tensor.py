@@ -1,0 +1,267 @@
+"""The automaton of certified weights on a whole text at once, in plain tensor operations.
+
+It needs no compiler and runs wherever torch does. The number of steps grows with the logarithm of
+the number of spans, not with their depth:
+
+    pair      Sorted by depth, and by place within a depth, the tokens of each span lie side by side
+              and end with its `)`; and the k-th `(` belongs with the k-th `)`.
+    rake      A span with no unfinished span inside is run through the automaton.
+    compress  A span with exactly one turns that one's value into its own: a table, made by running
+              the automaton for every value. In a chain of such spans each table is composed with
+              that of the span it waits for, then with that of twice as far, and so on.
+
+Glossary: `slot` of a span is where its `(` lies among the sorted tokens, to be replaced by its
+value; `waiting` is how many spans inside it are unfinished, and `inside` the sum of their numbers,
+which is the number of the last one when there is one.
+"""
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.engine.automaton import SpanAutomaton
+
+LONGEST_WORD = 16  # bytes of a spelling that words are compared by
+WORD_MASK = (1 << 32) - 1
+BLANK, WORD, MARK, ROUND, SQUARE = range(5)  # classes of bytes
+
+
+class TensorEngine:
+    """Values of texts, given as their bytes on the device."""
+
+    def __init__(
+        self, automaton: SpanAutomaton, algebra: Algebra, *, device: torch.device | str = "cpu"
+    ) -> None:
+        self.device = torch.device(device)
+        self.words = Words(algebra)
+        self.start, self.values = automaton.start, automaton.n_values
+        states, tokens = automaton.step.shape
+        self.bad = tokens  # the token of no value; it leads to a state that nothing leads out of
+        table = np.full((states + 1, tokens + 1), states)
+        table[:states, :tokens] = np.where(automaton.step < 0, states, automaton.step)
+        table[:, CLOSE] = self.bad
+        table[:states, CLOSE] = np.where(automaton.value < 0, self.bad, automaton.value + 2)
+        self.width = tokens + 1
+        self.table = torch.from_numpy(table.ravel()).to(self.device)
+        self.longest = longest_span(automaton, 1 << 20)
+
+    def value(self, text: Tensor) -> int | None:
+        """Index of the value of a text; None if it has none, or is not decided here."""
+        for ids in self.words.readings(text, self.bad):
+            found = self.value_of_ids(ids)
+            if found is not None:
+                return found
+        return None
+
+    def value_of_ids(self, ids: Tensor) -> int | None:
+        """The same of token ids."""
+        opens, closes = ids == OPEN, ids == CLOSE
+        rise = opens.to(torch.int8) - closes.to(torch.int8)
+        depth = torch.cumsum(rise, 0, dtype=torch.int32)
+        if not len(ids) or int(depth[-1]) or int(depth.min()) < 0:
+            return None
+        # Both parentheses belong to the span: `(` as an operand of the one around, `)` as its end.
+        level = depth - opens.to(torch.int8) + closes.to(torch.int8)
+        order = torch.sort(level, stable=True).indices
+        tokens = ids[order].long()
+        if int((level == 0).sum()) != 1:  # one value or one span, and nothing else
+            return None
+        value = self._reduce(tokens) if len(ids) > 1 else int(tokens[0])
+        return value - 2 if 2 <= value < 2 + self.values else None
+
+    def _reduce(self, tokens: Tensor) -> int:
+        """The token that the outermost span becomes. `tokens` is sorted by depth."""
+        slot = torch.nonzero(tokens == OPEN).squeeze(1)
+        end = torch.nonzero(tokens == CLOSE).squeeze(1)
+        begin = torch.cat([end.new_ones(1), end[:-1] + 1])
+        if int((end - begin).max()) > self.longest:
+            return self.bad
+        number = torch.arange(len(end), device=self.device)
+        parent = torch.searchsorted(end, slot)
+        parent[0] = 0  # of the outermost span; nobody asks how many it waits for
+        waiting, inside = torch.zeros_like(end), torch.zeros_like(end)
+        waiting.index_add_(0, parent[1:], torch.ones_like(end[1:]))
+        inside.index_add_(0, parent[1:], number[1:])
+        value = torch.full_like(end, -1)
+        table_of = torch.full_like(end, -1)  # of a span in a chain: its row in `tables`
+        target = torch.zeros_like(end)  # and the span whose value that table is for
+        tables = end.new_zeros(0, self.values + 1)
+        left = number
+        while len(left):
+            # rake
+            ready = left[(waiting[left] == 0) & (table_of[left] < 0)]
+            value[ready] = self._run(tokens, begin[ready], end[ready], holes=False).squeeze(1)
+            chained = left[table_of[left] >= 0]
+            known = value[target[chained]]
+            chained, known = chained[known >= 0], known[known >= 0]
+            value[chained] = tables[table_of[chained], self._column(known)]
+            done = torch.cat([ready, chained])
+            tokens[slot[done]] = value[done]
+            waiting.index_add_(0, parent[done], -torch.ones_like(done))
+            inside.index_add_(0, parent[done], -done)
+            left = left[value[left] < 0]
+            # compress
+            new = left[(waiting[left] == 1) & (table_of[left] < 0)]
+            made = self._run(tokens, begin[new], end[new], holes=True)
+            bad = torch.full_like(made[:, :1], self.bad)
+            table_of[new] = torch.arange(len(new), device=self.device) + len(tables)
+            target[new] = inside[new]
+            tables = torch.cat([tables, torch.cat([made, bad], 1)])
+            chain = left[table_of[left] >= 0]
+            while len(chain := chain[table_of[target[chain]] >= 0]):
+                further = target[chain]
+                first = tables[table_of[further]]
+                composed = tables[table_of[chain]].gather(1, self._column(first))
+                following = target[further]
+                tables[table_of[chain]] = composed
+                target[chain] = following
+        return int(value[0])
+
+    def _column(self, token: Tensor) -> Tensor:
+        """Where a table has what becomes of a value; what becomes of none stands last."""
+        return torch.where(token == self.bad, self.values, token - 2)
+
+    def _run(self, tokens: Tensor, begin: Tensor, end: Tensor, *, holes: bool) -> Tensor:
+        """What spans become, as tokens: (spans, 1), or (spans, values) for every value that the one
+        unfinished span inside may have.
+        """
+        hole = torch.arange(2, 2 + self.values, device=self.device)
+        shape = len(begin), self.values if holes else 1
+        state = torch.full(shape, self.start, device=self.device)
+        going = torch.arange(len(begin), device=self.device)
+        place = 0
+        while len(going := going[begin[going] + place < end[going]]):
+            token = tokens[begin[going] + place].unsqueeze(1)
+            if holes:
+                token = torch.where(token == OPEN, hole, token)
+            state[going] = self.table[state[going] * self.width + token]
+            place += 1
+        return self.table[state * self.width + CLOSE]
+
+
+def longest_span(automaton: SpanAutomaton, most: int) -> int:
+    """The most tokens between two parentheses, or `most` if it is not less."""
+    reached = np.array([automaton.start])
+    for length in range(min(most, len(automaton.step) + 1)):  # a longer way would be a cycle
+        following = automaton.step[reached, 2:]
+        reached = np.unique(following[following >= 0])
+        if not len(reached):
+            return length
+    return most
+
+
+class Words:
+    """How an algebra's tokens are spelt in bytes, and how to read them.
+
+    Where each token is one byte and the grammar forbids two words in a row, bytes are tokens. Else
+    a word is a maximal run of word bytes, or of bytes that are neither word nor blank nor bracket,
+    or one bracket, and is looked up whole; a text that this cannot read has no reading.
+    """
+
+    def __init__(self, algebra: Algebra) -> None:
+        spellings = algebra.token_ids
+        words = {s for s in spellings if re.fullmatch(r"\w+", s)}
+        marks = spellings.keys() - words
+        infix = algebra.notation == "infix"
+        operators = set(algebra.vocabulary[algebra.first_operator :])
+        self.spellings = {s.encode(): token for s, token in spellings.items()}
+        # Infix text never has two values side by side, so that gluing them cannot hide an error.
+        self.bytes_suffice = (
+            infix
+            and all(len(s.encode()) == 1 for s in algebra.vocabulary)
+            and all(len(s) == 1 for s in marks)
+            and not operators & words
+        )
+        self.has_longer = any(len(s) > 1 or s[0] in b"[]" for s in self.spellings)
+        # A run of word bytes, or of other bytes, is looked up whole; none may mix the two.
+        self.readable = (
+            all(s.isascii() for s in words)
+            and not any(re.search(r"\w", s) for s in marks)
+            and all(len(s) <= LONGEST_WORD for s in self.spellings)
+        )
+        kinds = np.full(256, MARK)
+        for byte in range(128):
+            kinds[byte] = (
+                0 if re.match(r"\s", chr(byte)) else 1 if re.match(r"\w", chr(byte)) else 2
+            )
+        kinds[[ord("("), ord(")")]] = 3
+        if "[" in spellings:
+            kinds[[ord("["), ord("]")]] = SQUARE
+        self.classes: NDArray[np.integer] = kinds
+
+    def byte_tokens(self, blank: int, unknown: int) -> NDArray[np.integer]:
+        """Which token each byte is; the other brackets are left to the other front end."""
+        tokens = np.where(self.classes == BLANK, blank, unknown)
+        for spelling, token in self.spellings.items():
+            if len(spelling) == 1 and spelling not in b"[]":
+                tokens[spelling[0]] = token
+        tokens[[ord("("), ord(")")]] = OPEN, CLOSE
+        return tokens
+
+    def readings(self, text: Tensor, unknown: int) -> Iterator[Tensor]:
+        """The token ids of a text, first by bytes and then by words, in tensor operations."""
+        blank = unknown + 1
+        if self.bytes_suffice:
+            by_byte = torch.from_numpy(self.byte_tokens(blank, unknown)).to(text.device)
+            tokens = by_byte[text.long()]
+            yield tokens[tokens != blank]
+        if self.readable and len(text) and (self.has_longer or not self.bytes_suffice):
+            tokens = self._by_words(text, unknown)
+            if tokens is not None:
+                yield tokens
+
+    def _by_words(self, text: Tensor, unknown: int) -> Tensor | None:
+        kinds = torch.from_numpy(self.classes).to(text.device)[text.long()]
+        if bool((kinds == ROUND).any()) and bool((kinds == SQUARE).any()):
+            return None
+        before = torch.cat([kinds.new_full((1,), BLANK), kinds[:-1]])
+        begin = torch.nonzero((kinds != before) | (kinds >= ROUND)).squeeze(1)
+        end = torch.cat([begin[1:], begin.new_full((1,), len(text))])
+        word = kinds[begin] != BLANK
+        begin, length = begin[word], (end - begin)[word]
+        bytes_of = torch.zeros(len(begin), LONGEST_WORD, dtype=torch.uint8, device=text.device)
+        for i in range(min(LONGEST_WORD, int(length.max()) if len(length) else 0)):
+            reach = torch.nonzero(length > i).squeeze(1)
+            bytes_of[reach, i] = text[begin[reach] + i]
+        halves = bytes_of.view(torch.int64)
+        tokens = torch.full_like(begin, unknown)
+        for spelling, token in self.spellings.items():
+            wanted = np.frombuffer(spelling.ljust(LONGEST_WORD, b"\0"), np.int64)
+            same = (halves == torch.from_numpy(wanted.copy()).to(text.device)).all(1)
+            tokens[same & (length == len(spelling))] = token
+        return tokens
+
+    def lexicon(self) -> tuple[NDArray[np.uint32], int, int]:
+        """The spellings by a hash that no two share, as `Spelling` in words.h has them; the bits of
+        the hash, and its factor.
+        """
+        padded = [spelling.ljust(LONGEST_WORD, b"\0") for spelling in self.spellings]
+        keys = np.frombuffer(b"".join(padded), np.uint32).reshape(len(padded), -1)
+        hashes = [_hash(spelling, row) for spelling, row in zip(self.spellings, keys, strict=True)]
+        bits, factor = max(4, len(keys).bit_length() + 1), 0x9E3779B1
+        for attempt in range(1, 10_000):
+            places = [(hashed * factor & WORD_MASK) >> (32 - bits) for hashed in hashes]
+            if len(set(places)) == len(places):
+                break
+            factor = (factor * 1664525 + 1013904223) & WORD_MASK | 1
+            bits += attempt % 100 == 0
+        else:
+            raise AssertionError("some hash tells the spellings apart")
+        lexicon = np.zeros((1 << bits, 8), dtype=np.uint32)
+        lexicon[places, :4] = keys
+        lexicon[places, 4] = list(self.spellings.values())
+        lexicon[places, 5] = list(map(len, self.spellings))
+        return lexicon.ravel(), bits, factor
+
+
+def _hash(spelling: bytes, words: NDArray[np.uint32]) -> int:
+    """As in words.h: of a short spelling its first word, else of all of them."""
+    first, *others = words.tolist()
+    for word in others if len(spelling) > 4 else ():
+        first = (first * 31 + word) & WORD_MASK
+    return first

@@ -1,0 +1,93 @@
+// Just enough of CUDA for g++: the threads of a block run one after another, as coroutines that hand
+// over at __syncthreads, and blocks run in order. So the kernels' own source is tested without a card.
+#include <csetjmp>
+#include <cstddef>
+#include <vector>
+#include <ucontext.h>
+
+#define __global__
+#define __device__
+#define __shared__ static
+#define __launch_bounds__(...)
+
+struct Place { int x; };
+static Place threadIdx, blockIdx, blockDim;
+struct alignas(16) uint4 { unsigned int x, y, z, w; };
+struct alignas(8) uint2 { unsigned int x, y; };
+struct alignas(16) int4 { int x, y, z, w; };
+static uint4 shared_memory[1 << 14];
+
+static int __popc(unsigned int bits) { return __builtin_popcount(bits); }
+static int __clz(unsigned int bits) { return __builtin_clz(bits); }
+static int __ffs(unsigned int bits) { return __builtin_ffs(bits); }
+static unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned int which) {
+    unsigned long long bytes = (unsigned long long)high << 32 | low;
+    unsigned int chosen = 0;
+    for (int i = 0; i < 4; i++) chosen |= (bytes >> 8 * (which >> 4 * i & 7) & 255) << 8 * i;
+    return chosen;
+}
+static unsigned int __funnelshift_r(unsigned int low, unsigned int high, int shift) {
+    return (unsigned int)(((unsigned long long)high << 32 | low) >> shift);
+}
+static void atomicOr(int *at, int bits) { *at |= bits; }
+
+// A coroutine begins on a stack of its own (makecontext) and from then on jumps, which is cheaper.
+struct Thread {
+    jmp_buf place;
+    bool begun, finished;
+};
+static jmp_buf scheduler;
+static std::vector<Thread> threads;
+
+static void __syncthreads() {
+    int thread = threadIdx.x;
+    if (!_setjmp(threads[thread].place)) _longjmp(scheduler, 1);
+    threadIdx.x = thread;
+}
+
+typedef long long Word;
+typedef void (*Kernel)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
+static Kernel kernel;
+static Word argument[10];
+
+static void body() {
+    Word *a = argument;
+    kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
+    threads[threadIdx.x].finished = true;
+    _longjmp(scheduler, 1);
+}
+
+static const size_t STACK = 1 << 15;
+static std::vector<char> stacks;
+
+static void resume(int thread) {
+    threadIdx.x = thread;
+    if (_setjmp(scheduler)) return;
+    if (threads[thread].begun) _longjmp(threads[thread].place, 1);
+    threads[thread].begun = true;
+    ucontext_t context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = stacks.data() + STACK * thread;
+    context.uc_stack.ss_size = STACK;
+    context.uc_link = 0;
+    makecontext(&context, body, 0);
+    setcontext(&context);
+}
+
+// Every parameter of a kernel is a pointer or a 64-bit integer, and surplus ones do no harm.
+extern "C" void launch(Kernel function, int blocks, int block_size, const Word *arguments, int count) {
+    kernel = function;
+    for (int i = 0; i < count; i++) argument[i] = arguments[i];
+    if (stacks.size() < STACK * block_size) stacks.resize(STACK * block_size);
+    blockDim.x = block_size;
+    for (int b = 0; b < blocks; b++) {
+        blockIdx.x = b;
+        threads.assign(block_size, Thread{});
+        for (int left = block_size; left;) {
+            left = 0;
+            for (int t = 0; t < block_size; t++) {
+                if (!threads[t].finished) resume(t), left += !threads[t].finished;
+            }
+        }
+    }
+}
