@@ -46,8 +46,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.catalog import CATALOG
-from exactformer.domains.syntax import span_tokens
+from exactformer.domains.catalog import find_algebra
+from exactformer.domains.syntax import operands_before
 from exactformer.domains.units import slots_of, units_of
 from exactformer.weightfile import UNITS, Arrays, WeightFile
 
@@ -89,18 +89,17 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
     gate_is_right = bool((gate == right_gate).all())
     binary = bool(np.isin(W_Q, (0, 1)).all() and np.isin(W_K, (0, 1)).all())
     if "U_in" in arrays:
-        return _check_units(algebra, arrays, W_Q @ W_K.T, gate_is_right)
+        return _check_units(algebra, arrays, W_Q @ W_K.T, gate_is_right, binary)
     G_R = _integers(arrays["G_R"]) if "G_R" in arrays else None
     first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     slots = len(first_tensor) // len(algebra.vocabulary)
-    H, targets, labels = _rows(algebra, W_Q @ W_K.T, G_R, slots)
-    distinct, back = np.unique(H, axis=0, return_inverse=True)
+    cases = _cases(algebra, G_R, slots)
+    H, groups = _received(cases, W_Q @ W_K.T)
     if "bags" in arrays:
-        outputs, scale, error = _look_up(distinct, arrays)
+        outputs, scale, error = _look_up(H, arrays)
     else:
-        outputs, scale, error = _perceptron(distinct, arrays, activation)
-    outputs = outputs[back.reshape(-1)]
-    right = ((outputs > 0) == (targets > 0)).all(axis=1)
+        outputs, scale, error = _perceptron(H, arrays, activation)
+    wrong = _wrong(algebra, cases, groups, outputs > 0)
     smallest = Fraction(int(abs(outputs).min()), scale)
     if G_R is None:
         order = {"no operator depends on the order of its operands": slots_of(algebra) == 1}
@@ -111,7 +110,7 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
         "the gate is +1 on '(', -1 on ')', 0 elsewhere": gate_is_right,
         "routed sums are whole numbers that every format holds": binary
         and max(int(H.max()), algebra.require_fan_in()) <= EXACT_NARROW,
-        "every span becomes its value at the operator and zero elsewhere": bool(right.all()),
+        "every span becomes its value at the operator and zero elsewhere": not wrong,
         "every output is farther from the threshold than rounding can move it": smallest > error,
     }
     if "W_1" in arrays:
@@ -120,12 +119,12 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
         conditions["no weight is so small that a device may take it for zero"] = not tiny
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = _reads_back(arrays["E"])
-    wrong = tuple(label for label, ok in zip(labels, right, strict=True) if not ok)
-    return Findings(algebra.name, conditions, len(H), wrong, smallest, error)
+    rows = 1 + sum(len(group.cases) for group in groups)  # the zero vector is one
+    return Findings(algebra.name, conditions, rows, wrong, smallest, error)
 
 
 def _check_units(
-    algebra: Algebra, arrays: Arrays, routes: NDArray, gate_is_right: bool
+    algebra: Algebra, arrays: Arrays, routes: NDArray, gate_is_right: bool, binary: bool
 ) -> Findings:
     """The conditions where the feedforward is made of units: nothing is listed."""
     D, first = len(algebra.vocabulary), algebra.first_operator
@@ -137,9 +136,8 @@ def _check_units(
     largest = abs(arrays["U_in"].astype(int)).max() * MOST_OPERANDS["float32"]
     conditions = {
         "the gate is +1 on '(', -1 on ')', 0 elsewhere": gate_is_right,
-        "an operator receives itself and its operands once, and nothing else receives": bool(
-            (routes == right_routes).all()
-        ),
+        "an operator receives itself and its operands once, and nothing else receives": binary
+        and bool((routes == right_routes).all()),
         "every operator's units are those of its rule": not wrong,
         "sums of units are whole numbers that float64 holds": bool(
             largest + abs(arrays["U_bias"].astype(int)).max() < EXACT_DOUBLE
@@ -194,6 +192,14 @@ class ProofRejected(Exception):
     """The proof file claims what the weights do not bear out."""
 
 
+def _built_in(algebra: Algebra) -> Algebra:
+    """The algebra that this one's name belongs to; itself where the name is nobody's."""
+    try:
+        return find_algebra(algebra.name)
+    except ValueError:
+        return algebra
+
+
 def verify(proof_path: Path, weights_path: Path) -> Findings:
     """Check a proof file against a weights file; raises ProofRejected where they disagree."""
     try:
@@ -204,7 +210,7 @@ def verify(proof_path: Path, weights_path: Path) -> Findings:
     except (ValueError, KeyError, TypeError, ZeroDivisionError) as error:
         raise ValueError(f"{proof_path}: expected a proof file, found none: {error}") from None
     file = WeightFile.read(weights_path)
-    if algebra.name in CATALOG and algebra != CATALOG[algebra.name]():
+    if algebra != _built_in(algebra):
         raise ProofRejected(
             f"{proof_path} is about another algebra than the {algebra.name} it names"
         )
@@ -227,31 +233,85 @@ def verify(proof_path: Path, weights_path: Path) -> Findings:
     return findings
 
 
-def _rows(
-    algebra: Algebra, routes: NDArray, G_R: NDArray | None, slots: int
-) -> tuple[NDArray, NDArray, list[str]]:
-    """What each kind of position receives: for every span and token in it, and the zero vector.
+@dataclass(frozen=True)
+class _Cases:
+    """Every span there can be: its tokens by slot, its operator's token and its value's."""
+
+    bags: NDArray  # (cases, slots, D)
+    operator: NDArray
+    value: NDArray
+    shown: list[tuple[int, ...]]  # its operands
+
+
+def _cases(algebra: Algebra, G_R: NDArray | None, slots: int) -> _Cases:
+    D = len(algebra.vocabulary)
+    bags, operators, values, shown = [], [], [], []
+    for o, operands, results in algebra.case_arrays(every_order=algebra.ordered or G_R is not None):
+        n, arity = operands.shape
+        before = operands_before(algebra, arity)
+        parts = [operands[:, :before] + 2, operands[:, before:] + 2]
+        opened, operator, closed = (
+            np.full((n, 1), token) for token in (OPEN, algebra.first_operator + o, CLOSE)
+        )
+        span = np.hstack([opened, parts[0], operator, parts[1], closed])
+        ranks = np.ones_like(span) if G_R is None else np.cumsum(G_R[span], axis=1)
+        slot = np.clip(ranks - 1, 0, slots - 1)
+        bag = np.zeros((n, slots, D), dtype=np.int16)
+        for place in range(span.shape[1]):
+            bag[np.arange(n), slot[:, place], span[:, place]] += 1
+        bags.append(bag)
+        operators.append(operator[:, 0])
+        values.append(2 + results)
+        shown += map(tuple, operands.tolist())
+    joined = [np.concatenate(parts) for parts in (bags, operators, values)]
+    return _Cases(*joined, shown=shown)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """The positions that hold one token: the cases they are in, and what each receives."""
+
+    token: int
+    cases: NDArray
+    received: NDArray  # rows of all that is ever received
+
+
+def _received(cases: _Cases, routes: NDArray) -> tuple[NDArray, list[_Group]]:
+    """All that is ever received, nothing first, and which position of which case receives it.
 
     `routes[a, b]` is how often a position that holds token a receives each token b of its span.
     """
-    D = len(algebra.vocabulary)
-    received, targets = [np.zeros(slots * D, dtype=int)], [np.zeros(D, dtype=int)]
-    labels = ["the zero vector"]
-    for o, operands, value in algebra.cases(every_order=algebra.ordered or G_R is not None):
-        operator = algebra.first_operator + o
-        span = span_tokens(algebra, operator, [2 + operand for operand in operands])
-        bag = np.zeros((slots, D), dtype=int)
-        ranks = np.cumsum(G_R[span]) if G_R is not None else np.ones(len(span), dtype=int)
-        for slot, token in zip(np.clip(ranks - 1, 0, slots - 1), span, strict=True):
-            bag[slot, token] += 1
-        for position in np.flatnonzero(bag.sum(axis=0)):
-            received.append((routes[position] * bag).reshape(-1))
-            targets.append(np.arange(D) == (2 + value if position == operator else -1))
-            shown = " ".join(algebra.values[i] for i in operands)
-            labels.append(
-                f"{algebra.vocabulary[position]} in {algebra.vocabulary[operator]} of {shown}"
-            )
-    return np.array(received), np.array(targets), labels
+    slots, D = cases.bags.shape[1:]
+    distinct = [np.zeros((1, slots * D), dtype=int)]
+    groups = []
+    for token in range(D):
+        where = np.flatnonzero(cases.bags[:, :, token].any(axis=1))
+        back = np.zeros(len(where), dtype=int)
+        if routes[token].any() and len(where):
+            H = (cases.bags[where] * routes[token]).reshape(len(where), -1)
+            found, back = np.unique(H, axis=0, return_inverse=True)
+            back = back.reshape(-1) + sum(map(len, distinct))
+            distinct.append(found)
+        groups.append(_Group(token, where, back))
+    return np.concatenate(distinct), groups
+
+
+def _wrong(
+    algebra: Algebra, cases: _Cases, groups: list[_Group], positive: NDArray
+) -> tuple[str, ...]:
+    """The rows that do not give the value at the operator and zero elsewhere."""
+    wrong: list[tuple[int, int]] = []
+    for group in groups:
+        here = cases.operator[group.cases] == group.token
+        expected = np.where(here, cases.value[group.cases], -1)
+        right = positive[group.received] == (np.arange(positive.shape[1]) == expected[:, None])
+        wrong += [(int(case), group.token) for case in group.cases[~right.all(axis=1)]]
+    labels = ["the zero vector"] if positive[0].any() else []
+    for case, token in sorted(wrong):
+        operands = " ".join(algebra.values[i] for i in cases.shown[case])
+        operator = algebra.vocabulary[cases.operator[case]]
+        labels.append(f"{algebra.vocabulary[token]} in {operator} of {operands}")
+    return tuple(labels)
 
 
 def _look_up(H: NDArray, arrays: Arrays) -> tuple[NDArray, int, Fraction]:

@@ -104,6 +104,38 @@ def test_a_table_and_units_agree_where_both_can_be_had():
     assert by_units == by_table == [evaluate(e) for e in batch]
 
 
+def test_five_operands_by_table():
+    certificate = construct(ef.listops(5), "table").certify()
+    assert certificate.verdict == "exact"
+    bags = [op.table for op in ef.listops(5).operators]
+    assert certificate.findings.rows == 1 + sum(3 + len(set(key)) for t in bags for key in t)
+
+
+def test_a_proof_about_another_algebra_of_a_built_in_name_is_rejected(tmp_path):
+    right = ef.listops(10)
+    swapped = tuple(
+        Operator.named(op.symbol, {"max": "min"}.get(op.rule or "", op.rule or ""), op.arities, 10)
+        for op in right.operators
+    )
+    model = construct(Algebra(right.name, right.values, swapped, "prefix", right.spellings))
+    model.save(tmp_path / "weights")
+    certificate = model.certify()
+    assert certificate.verdict == "exact"  # of what it says it is
+    certificate.save(tmp_path / "proof")
+    with pytest.raises(ProofRejected, match="another algebra than the listops-10 it names"):
+        verify(tmp_path / "proof", tmp_path / "weights")
+
+
+def test_routing_must_be_binary_even_if_it_adds_up(short_search):
+    """Large numbers that cancel would round in a narrow format."""
+    weights = construct(ef.listops(None)).weights
+    W_Q, W_K = (torch.cat([W, W.new_zeros(len(W), 2)], 1) for W in (weights.W_Q, weights.W_K))
+    W_Q[:, -2:], W_K[:, -2], W_K[:, -1] = 1, 100, -100
+    moved = replace(weights, W_Q=W_Q, W_K=W_K)
+    assert torch.equal(W_Q @ W_K.T, weights.W_Q @ weights.W_K.T)
+    assert Model(ef.listops(None), moved).certify().verdict != "exact"
+
+
 def flat(algebra: Algebra, symbol: str, operands: np.ndarray) -> Expression:
     """One span with as many operands as you like."""
     ids = np.array([0, algebra.token_ids[symbol], *(2 + operands), 1], dtype=np.int16)

@@ -12,7 +12,12 @@ from itertools import product
 from types import MappingProxyType
 from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from exactformer.domains.rules import RuleTable, count_keys, find_rule, operand_keys
+
+Ints = NDArray[np.int64]
 
 OPEN, CLOSE = 0, 1  # token ids of `(` and `)` in every vocabulary, as in the paper's Sigma
 BRACKETS = ("(", ")", "[", "]")
@@ -318,6 +323,15 @@ class Algebra:
         for o, operator in enumerate(self.operators):
             for operands, value in operator.cases(len(self.values), every_order=every_order):
                 yield o, operands, value
+
+    def case_arrays(self, *, every_order: bool) -> Iterator[tuple[int, Ints, Ints]]:
+        """The same in blocks: an operator, rows of as many operands each, and their results."""
+        self.require_fan_in()
+        for o, operator in enumerate(self.operators):
+            for arity in operator.arities:
+                keys = list(operand_keys(len(self.values), [arity], every_order))
+                results = np.array([operator(key) for key in keys])
+                yield o, np.array(keys), results
 
     def count_cases(self, *, every_order: bool) -> int:
         """How many `cases` there are, without listing them."""

@@ -12,6 +12,7 @@ exploding. `exactformer reproduce tokens` prints ours beside the paper's.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -79,9 +80,32 @@ def _operands_of_length(
             yield []
         return
     for first_length in range(1, length - count + 2):
+        if not _fits(algebra, count - 1, length - first_length):
+            continue  # or every `first` would be tried in vain
         for first in _tokens_of_length(algebra, first_length):
             for others in _operands_of_length(algebra, count - 1, length - first_length):
                 yield [first, *others]
+
+
+@cache
+def _fits(algebra: Algebra, count: int, length: int) -> bool:
+    """Whether some `count` expressions have this many tokens together."""
+    if count == 0:
+        return length == 0
+    return any(
+        _is_length(algebra, first) and _fits(algebra, count - 1, length - first)
+        for first in range(1, length - count + 2)
+    )
+
+
+@cache
+def _is_length(algebra: Algebra, length: int) -> bool:
+    """Whether some expression has this many tokens."""
+    return length == 1 or any(
+        _fits(algebra, arity, length - 3)
+        for operator in algebra.operators
+        for arity in _arities(operator, length - 3)
+    )
 
 
 def _arities(operator: Operator, widest: int = WIDEST) -> tuple[int, ...]:

@@ -12,8 +12,10 @@ from itertools import combinations_with_replacement, pairwise
 from math import comb
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.units import slots_of, units_of
@@ -101,16 +103,20 @@ def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
 def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
     """The routed bag of every valid span at its operator, and the one-hot output it must give."""
     D, S = len(algebra.vocabulary), slots_of(algebra)
-    found: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
-    for o, operands, value in algebra.cases(every_order=S > 1):
-        places = sorted((min(i, S - 1), 2 + operand) for i, operand in enumerate(operands))
-        found[(0, algebra.first_operator + o), *places] = (o, value)
-    H, outputs = torch.zeros(len(found), S, D), torch.zeros(len(found), D)
-    for row, (places, (_, value)) in enumerate(found.items()):
-        for slot, token in places:
-            H[row, slot, token] += 1
-        outputs[row, 2 + value] = 1
-    return H.flatten(1), outputs
+    blocks: list[Tensor] = []
+    values: list[Tensor] = []
+    for o, operands, results in algebra.case_arrays(every_order=S > 1):
+        H = torch.zeros(len(operands), S, D)
+        H[:, 0, algebra.first_operator + o] = 1
+        for i, operand in enumerate(torch.from_numpy(operands).T):
+            H[torch.arange(len(H)), min(i, S - 1), 2 + operand] += 1
+        blocks.append(H.flatten(1))
+        values.append(torch.from_numpy(results))
+    H, outputs = torch.cat(blocks), one_hot(2 + torch.cat(values), D).float()
+    if S > 1:  # two orders of operands that end in the last slot are one bag
+        _, first = np.unique(H.numpy(), axis=0, return_index=True)
+        H, outputs = H[np.sort(first)], outputs[np.sort(first)]
+    return H, outputs
 
 
 def table(algebra: Algebra) -> Table:
