@@ -468,6 +468,31 @@ def train(
         raise typer.Exit(1)
 
 
+@app.command()
+def bench(
+    domains: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="DOMAIN", help=f"{', '.join(CATALOG)}; all if none is given."),
+    ] = None,
+    tokens: Annotated[int, typer.Option(min=5, help="Length of the longest texts.")] = 2**24,
+    out: Annotated[Path | None, typer.Option(help="Also write the page to a file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Speed and memory of the engine beside its rivals: one table, measured in one run."""
+    chosen = list(dict.fromkeys(domains or CATALOG))
+    for name in chosen:
+        if name not in CATALOG:
+            raise typer.BadParameter(f"expected some of {', '.join(CATALOG)}, found {name!r}")
+    from exactformer.bench import table
+    from exactformer.paper.files import write
+
+    found = table.bench([CATALOG[name]() for name in chosen], tokens)
+    page = table.markdown(found, " ".join(["exactformer", *sys.argv[1:]]))
+    if out is not None:
+        write(out, page)
+    print(json.dumps(table.rows_of(found), ensure_ascii=False) if as_json else page)
+
+
 def _seeds(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(seed) for seed in text.split(","))

@@ -37,12 +37,13 @@ from exactformer.engine.scan import (
     RESIDUE_FULL,
     ROW,
     STACK_FULL,
+    VALUE,
     Tables,
     feed,
     scan,
     scan_lines,
-    tables_of,
 )
+from exactformer.engine.tables import tables_of
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
@@ -60,7 +61,7 @@ class Reader:
 
     def __init__(self, tables: Tables, row: int) -> None:
         self.tables = tables
-        self.state = np.array([row, 0, 0, END, 0], dtype=np.uint64)
+        self.state = np.array([row, 0, 0, END, 0, 0], dtype=np.uint64)
         self.stack = _stack(FIRST_ROOM, tables.step.dtype)
         self.closers = np.empty(FIRST_ROOM if tables.square else 0, dtype=np.uint8)
 
@@ -203,8 +204,10 @@ class CpuEngine:
 
     def read(self, reader: Reader, text: Bytes, begin: int, end: int) -> None:
         """Read with two readers where that pays."""
-        long_enough = end - begin > WORTH_SHARING
-        middle = _bracket_near(text, (begin + end) // 2, end) if long_enough else end
+        if end - begin < WORTH_SHARING:
+            reader.read(text, begin, end)
+            return
+        middle = _bracket_near(text, (begin + end) // 2, end)
         probed = _bracket_near(text, middle + PROBE, end)
         second = Reader(self.tables, self.tables.unknown)
         residue = np.empty(RESIDUE_ROOM, dtype=np.uint32)
@@ -217,7 +220,9 @@ class CpuEngine:
         if reader.reason != END:
             return
         before = reader.state.copy()
-        left = reader.read_tokens(residue[: int(second.state[RESIDUE])])
+        value = second.state[VALUE : VALUE + 1] if second.state[VALUE] else NOTHING
+        tokens = np.concatenate([residue[: int(second.state[RESIDUE])], value]).astype(np.uint32)
+        left = reader.read_tokens(tokens)
         # A span that is still open in the second part must be allowed to begin here.
         fits = second.depth == 0 or self.tables.step[reader.row + OPEN] != self.tables.no
         if left == END and fits and second.reason in (END, RESIDUE_FULL):
@@ -286,6 +291,7 @@ NO_LEXER = Lexer(
     np.zeros(256, np.uint8),
     np.zeros(256, np.uint16),
     np.zeros(1, np.uint8),
+    {},
     True,
 )
 

@@ -26,6 +26,7 @@ class Lexer:
     is_word: NDArray[np.uint8]  # (256,): may belong to a word
     trie: NDArray[np.uint16]  # (places * 256,): the place after one more byte
     trie_token: NDArray[np.uint8]  # (places,): token id, SPACE or NONE
+    words: dict[bytes, int]  # of more than one byte, with their token ids
     guarded: bool  # whether values are tokens by themselves only if no word goes on after them
 
 
@@ -72,5 +73,6 @@ def lexer_of(algebra: Algebra) -> Lexer | None:
         np.array(is_word, dtype=np.uint8),
         trie.ravel(),
         np.array(ends, dtype=np.uint8),
+        {word.encode(): algebra.token_ids[word] for word in sorted(words) if len(word) > 1},
         guarded,
     )

@@ -1,12 +1,12 @@
 """The compiled pass: text in, state out, one span automaton, one stack.
 
-A state is the number of its row times the row's width, so that a step is one addition and one
-load. Indices are unsigned throughout: numba would otherwise check each for being negative, which
+Indices are unsigned throughout: numba would otherwise check each for being negative, which
 costs half the speed.
 
-Three short cuts, each a table made from the automaton, skip steps in packed text without changing
-any result: `(xyz)` is a whole span; `xy)` ends one; and both are left to the ordinary steps where
-the table has no entry, so that only those ever refuse a token.
+Short cuts, each a table made from the automaton, skip steps without changing any result: in packed
+text `(xyz)` and `(xy)` are whole spans, `xy)` ends one and `(xy(` begins one; in spaced text a word
+is known by its first two letters, and then compared. Where a table has no entry, the ordinary steps
+go on, so that only those ever refuse a token.
 """
 
 from typing import NamedTuple
@@ -16,24 +16,23 @@ from numba import njit
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN
-from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.lexer import LONGER, NONE, SPACE, Lexer
+from exactformer.engine.lexer import LONGER, NONE, SPACE
 
 U = np.uint64
-SMALL_VOCABULARY = 16  # up to here, three tokens have 4096 combinations
-MOST_PAIRS = 255
+SMALL_VOCABULARY = 16  # tables by three tokens then have 4096 entries
 
 # Why a pass stopped.
 END, REFUSED, MIXED, STACK_FULL, RESIDUE_FULL = range(5)
 # Where a state is kept between passes.
-ROW, DEPTH, PLACE, REASON, RESIDUE = range(5)
+ROW, DEPTH, PLACE, REASON, RESIDUE, VALUE = range(6)
 
 
+# Numba keeps what it compiled until this file changes: what it was compiled for stands here, too.
 class Tables(NamedTuple):
     """All that a pass looks up. Columns of a row of `step`: `(`: the row of START if a span may
     begin; `)`: the token of the span's value; each other token: the next row. Then, from column
-    `ending` on, for each pair of tokens before a `)` the token of the span's value, and from
-    column `chaining` on the row that this value leads to from START.
+    `closing` on, for each value before a `)` the token of the span's value; from `ending` on the
+    same for pairs of tokens; from `chaining` on the row that this value leads to from START.
     """
 
     token: NDArray[np.uint8]
@@ -42,85 +41,23 @@ class Tables(NamedTuple):
     trie_token: NDArray[np.uint8]
     guarded: bool
     step: NDArray[np.unsignedinteger]
-    no: int  # the entry of `step` and `whole` that means there is none
+    no: int  # the entry of `step` that means there is none
     width: int
     start: int
     unknown: int  # the row of a span of which the beginning was not seen
+    closing: int
     ending: int
     chaining: int
     pair: NDArray[np.uint8]  # (65536,): by two bytes, number of the pair from 1, or 0
     opening: NDArray[np.unsignedinteger]  # by two tokens: the row of `(xy`, or `no`
-    whole: NDArray[np.uint8]  # by three tokens: the token of the value of `(xyz)`, or 255
+    brief: NDArray[np.uint8]  # by two tokens: the token of the value of `(xy)`, or 0
+    whole: NDArray[np.uint8]  # by three tokens: the token of the value of `(xyz)`, or 0
+    word: NDArray[np.uint8]  # (65536,): by two bytes, number of the word from 1, or 0
+    word_bytes: NDArray[np.uint64]  # of each word and a space, up to eight of them,
+    word_mask: NDArray[np.uint64]  # and which of eight bytes they are; word 0 is never the same
+    word_length: NDArray[np.uint8]
+    word_token: NDArray[np.uint8]
     square: bool  # whether `[` may stand for `(`
-
-
-def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
-    states, n_tokens = automaton.step.shape
-    is_word = lexer.is_word.astype(bool)
-    plain = [b for b in range(256) if 2 <= lexer.token[b] < SPACE]  # bytes that are a token alone
-    pairs: list[tuple[int, int]] = []  # of bytes
-    values: list[NDArray[np.int32]] = []
-    value_token = np.append(np.where(automaton.value >= 0, 2 + automaton.value, -1), -1)
-    step = np.vstack([automaton.step, np.full((1, n_tokens), -1, dtype=np.int32)])  # -1: refused
-    for x in plain:
-        after_x = step[:states, lexer.token[x]]
-        for y in plain:
-            column = value_token[step[after_x, lexer.token[y]]]
-            if (column >= 0).any() and not (is_word[x] and is_word[y]):
-                pairs.append((x, y))
-                values.append(column)
-    if len(pairs) > MOST_PAIRS:
-        pairs, values = [], []
-    ending, chaining = n_tokens, n_tokens + 1 + len(pairs)
-    width = chaining + 1 + len(pairs)
-
-    kind = np.uint16 if (states + 1) * width < 1 << 16 else np.uint32  # a small table is quicker
-    no = int(np.iinfo(kind).max)
-    table = np.full((states + 1, width), no, dtype=kind)
-    table[:states, :n_tokens] = np.where(step[:states] >= 0, step[:states] * width, no)
-    table[:states, OPEN] = np.where(step[:states, 2] >= 0, automaton.start * width, no)
-    table[:states, CLOSE] = np.where(automaton.value >= 0, 2 + automaton.value, no)
-    table[states, OPEN] = automaton.start * width
-    pair = np.zeros(65536, dtype=np.uint8)
-    for number, ((x, y), column) in enumerate(zip(pairs, values, strict=True), start=1):
-        pair[x | y << 8] = number
-        table[:states, ending + number] = np.where(column >= 0, column, no)
-        table[:states, chaining + number] = np.where(
-            column >= 0, table[automaton.start, np.maximum(column, 0)], no
-        )
-
-    side = SMALL_VOCABULARY
-    whole = np.full(side**3 if n_tokens <= side else 0, NONE, dtype=np.uint8)
-    opening = np.full(side**2 if n_tokens <= side else 0, no, dtype=kind)
-    if len(whole):
-        for x, y in ((x, y) for x in plain for y in plain if not (is_word[x] and is_word[y])):
-            a, b = int(lexer.token[x]), int(lexer.token[y])
-            row = step[step[automaton.start, a], b]
-            if row >= 0 and step[row, 2] >= 0:
-                opening[a * side + b] = row * width
-            for z in (z for z in plain if not (is_word[y] and is_word[z])):
-                c = int(lexer.token[z])
-                value = value_token[step[row, c]]
-                if value >= 0:
-                    whole[(a * side + b) * side + c] = value
-    return Tables(
-        token=lexer.token,
-        is_word=lexer.is_word,
-        trie=lexer.trie,
-        trie_token=lexer.trie_token,
-        guarded=lexer.guarded,
-        step=table.ravel(),
-        no=no,
-        width=width,
-        start=automaton.start * width,
-        unknown=states * width,
-        ending=ending,
-        chaining=chaining,
-        pair=pair,
-        opening=opening,
-        whole=whole,
-        square=square,
-    )
 
 
 @njit(nogil=True, cache=True)
@@ -138,83 +75,183 @@ def _longest(tables, text, i, end):
 
 
 @njit(nogil=True, cache=True)
-def _quick(text, i, ahead, tables, row, depth, stack):
-    """Read packed text up to anything unusual, which is left to `scan`."""
+def _packed(text, i, ahead, tables, row, depth, stack):
+    """Read text of one byte a token up to anything unusual, which is left to `scan`.
+
+    Returns the row, the depth and the place; and a value that the span there has yet to take, if
+    it is one of which the beginning was not seen, or 0.
+    """
     token, step = tables.token, tables.step
-    pair, opening, whole = tables.pair, tables.opening, tables.whole
-    start, ending, chaining = U(tables.start), U(tables.ending), U(tables.chaining)
+    pair, opening, brief, whole = tables.pair, tables.opening, tables.brief, tables.whole
+    start, closing = U(tables.start), U(tables.closing)
+    ending, chaining = U(tables.ending), U(tables.chaining)
     side, no, one, room = U(SMALL_VOCABULARY), U(tables.no), U(1), U(len(stack))
     while i < ahead:
         byte = text[i]
-        t = U(token[byte])
+        t, after, around = U(token[byte]), i + one, row
         if t == U(OPEN):
-            if text[i + U(4)] == 41:
-                x, y, z = token[text[i + one]], token[text[i + U(2)]], token[text[i + U(3)]]
-                value = U(whole[(U(x & 15) * side + U(y & 15)) * side + U(z & 15)])
-                if value == U(NONE) or (x | y | z) > 15:
-                    break
-                following = U(step[row + value])
-                if following == no:
-                    break
-                row = following
-                i += U(5)
-            elif text[i + U(3)] == 40 and text[i + U(2)] != 40:
-                x, y = token[text[i + one]], token[text[i + U(2)]]
-                following = U(opening[U(x & 15) * side + U(y & 15)])
-                if following == no or (x | y) > 15 or U(step[row]) == no or depth == room:
-                    break
-                stack[depth] = row
-                depth += one
-                row = following
-                i += U(3)
-            else:
+            value = U(0)
+            if text[i + one] == 40:  # as in a comb, or deep in a tree
                 if U(step[row]) == no or depth == room:
                     break
                 stack[depth] = row
                 depth += one
                 row = start
                 i += one
+                continue
+            if text[i + U(3)] == 41:
+                x, y = token[text[i + one]], token[text[i + U(2)]]
+                value = U(brief[U(x & 15) * side + U(y & 15)])
+                after = i + U(4)
+            elif text[i + U(4)] == 41:
+                x, y, z = token[text[i + one]], token[text[i + U(2)]], token[text[i + U(3)]]
+                value = U(whole[(U(x & 15) * side + U(y & 15)) * side + U(z & 15)])
+                after = i + U(5)
+            elif text[i + U(3)] == 40:
+                x, y = token[text[i + one]], token[text[i + U(2)]]
+                following = U(opening[U(x & 15) * side + U(y & 15)])
+                if following != no and U(step[row]) != no and depth != room:
+                    stack[depth] = row
+                    depth += one
+                    row = following
+                    i += U(3)
+                    continue
+            if U(step[row]) == no:
+                break
+            if value == U(0):
+                if depth == room:
+                    break
+                stack[depth] = row
+                depth += one
+                row = start
+                i += one
+                continue
         elif t == U(CLOSE):
             value = U(step[row + one])
             if value == no:
                 break
-            following = U(step[U(stack[depth - one]) + value])
-            if following == no:
-                break
             depth -= one
-            row = following
-            i += one
-        elif text[i + U(2)] == 41:
-            two = np.uint16(byte) | np.uint16(text[i + one]) << np.uint16(8)
-            around = U(stack[depth - one])
-            if around == start:  # as in a chain of spans, each beginning with the next
-                following = U(step[row + chaining + U(pair[two])])
-            else:
-                value = U(step[row + ending + U(pair[two])])
-                if value == no:
-                    break
-                following = U(step[around + value])
-            if following == no:
-                break
-            depth -= one
-            row = following
-            i += U(3)
+            row = U(stack[depth])
         else:
-            if t >= U(SPACE):
+            value = no
+            if text[i + U(2)] == 41:
+                two = np.uint16(byte) | np.uint16(text[i + one]) << np.uint16(8)
+                around = U(stack[depth - one])
+                if around == start:  # as in a chain of spans, each beginning with the next
+                    following = U(step[row + chaining + U(pair[two])])
+                    if following != no:
+                        depth -= one
+                        row = following
+                        i += U(3)
+                        continue
+                value = U(step[row + ending + U(pair[two])])
+                after = i + U(3)
+            if value == no:
+                if t >= U(SPACE):
+                    break
+                following = U(step[row + t])
+                if following == no:
+                    break
+                row = following
+                i += one
+                continue
+            depth -= one
+            row = around
+        while after < ahead and text[after] == 41:  # the value may end the span that takes it
+            closed = U(step[row + closing + value])
+            if closed == no:
                 break
+            value = closed
+            depth -= one
+            row = U(stack[depth])
+            after += one
+        i = after
+        following = U(step[row + value])
+        if following == no:
+            return row, depth, i, value
+        row = following
+    return row, depth, i, U(0)
+
+
+@njit(nogil=True, cache=True)
+def _eight(text, i):
+    """Eight bytes as one number."""
+    number = U(0)
+    for k in range(8):
+        number |= U(text[i + U(k)]) << U(8 * k)
+    return number
+
+
+@njit(nogil=True, cache=True)
+def _spaced(text, i, ahead, tables, row, depth, stack, closers):
+    """The same for words with single spaces after them; none are needed at parentheses."""
+    token, step = tables.token, tables.step
+    word, word_bytes, word_mask = tables.word, tables.word_bytes, tables.word_mask
+    word_length, word_token = tables.word_length, tables.word_token
+    start, square = U(tables.start), tables.square
+    no, one, room = U(tables.no), U(1), U(len(stack))
+    while i < ahead:
+        byte = text[i]
+        if byte == 40:
+            if U(step[row]) == no or depth == room:
+                break
+            after = i + one + U(text[i + one] == 32)
+            eight = _eight(text, after)  # the operator, in most texts
+            number = U(word[eight & U(0xFFFF)])
+            following = start
+            if (eight & word_mask[number]) == word_bytes[number]:
+                following = U(step[start + U(word_token[number])])
+                if following == no:
+                    break
+                after += U(word_length[number])
+            stack[depth] = row
+            if square:
+                closers[depth] = 41
+            depth += one
+            row = following
+            i = after
+        elif byte == 41:
+            t = U(step[row + one])
+            if t == no or (square and closers[depth - one] != 41):
+                break
+            depth -= one
+            row = U(stack[depth])
+            i += one + U(text[i + one] == 32)
+            following = U(step[row + t])
+            if following == no:
+                return row, depth, i, t
+            row = following
+        else:
+            t = U(token[byte])
+            if U(CLOSE) < t < U(SPACE):
+                after = i + U(2)
+                if text[i + one] != 32:
+                    after = i + one
+                    if text[after] != 41:
+                        break
+            elif t == U(SPACE):
+                i += one
+                continue
+            else:
+                eight = _eight(text, i)
+                number = U(word[eight & U(0xFFFF)])
+                if (eight & word_mask[number]) != word_bytes[number]:
+                    break
+                t, after = U(word_token[number]), i + U(word_length[number])
             following = U(step[row + t])
             if following == no:
                 break
             row = following
-            i += one
-    return row, depth, i
+            i = after
+    return row, depth, i, U(0)
 
 
 @njit(nogil=True, cache=True)
 def scan(text, begin, end, tables, state, stack, closers, residue):
     """Read text[begin:end] from where `state` says. Stops at the end or at what it cannot do.
 
-    state     ROW, DEPTH, PLACE, REASON, RESIDUE: changed
+    state     ROW, DEPTH, PLACE, REASON, RESIDUE: changed; and VALUE: the token of a value that the
+              residue had no room for, or 0
     stack     rows of the spans around, `closers` the bytes that must end them
     residue   empty, or room for the tokens of a span of which the beginning was not seen, each
               with its byte in the upper half: reading then began in the row `unknown`
@@ -225,20 +262,27 @@ def scan(text, begin, end, tables, state, stack, closers, residue):
     speculative = len(residue) > 0
     no, one = U(tables.no), U(1)
     row, depth, left, reason = U(state[ROW]), U(state[DEPTH]), U(state[RESIDUE]), END
+    value = U(0)
     room, residue_room = U(len(stack)), U(len(residue))
     i, end = U(begin), U(end)
-    # The quick way looks four bytes ahead; it is for tokens of one byte and one kind of bracket.
-    quick = len(tables.whole) > 0 and not guarded and not square and end >= U(5)
-    ahead = end - U(4) if quick else U(0)
+    packed = len(tables.whole) > 0 and not guarded and not square
+    ahead = end - U(12) if end > U(12) else U(0)  # both quick ways look a few bytes ahead
     while i < end:
+        value = U(0)
         if i < ahead:
-            row, depth, i = _quick(text, i, ahead, tables, row, depth, stack)
-        if i >= end:
+            if packed:
+                row, depth, i, value = _packed(text, i, ahead, tables, row, depth, stack)
+            else:
+                row, depth, i, value = _spaced(text, i, ahead, tables, row, depth, stack, closers)
+        if i >= end and value == U(0):
             break
-        byte = text[i]
-        t = U(token[byte])
-        after = i + one
         span, outside = row, depth  # the span that takes the token, and how many are around it
+        if value != U(0):
+            t, byte, after = value, np.uint8(0), i
+        else:
+            byte = text[i]
+            t = U(token[byte])
+            after = i + one
         if t == U(OPEN):
             if U(step[row]) == no:
                 reason = REFUSED
@@ -271,7 +315,7 @@ def scan(text, begin, end, tables, state, stack, closers, residue):
                 break
             span, outside = U(stack[depth - one]), depth - one
         elif t < U(SPACE):
-            if guarded and after < end and is_word[text[after]] and is_word[byte]:
+            if guarded and value == U(0) and after < end and is_word[text[after]] and is_word[byte]:
                 t = U(LONGER)
         elif t == U(SPACE):
             i = after
@@ -308,6 +352,7 @@ def scan(text, begin, end, tables, state, stack, closers, residue):
         i = after
     state[ROW], state[DEPTH], state[PLACE] = row, depth, i
     state[REASON], state[RESIDUE] = U(reason), left
+    state[VALUE] = value if reason == RESIDUE_FULL else U(0)
 
 
 @njit(nogil=True, cache=True)
@@ -355,7 +400,7 @@ def scan_lines(text, begins, ends, tables, values, first, stack, closers):
     """The number of the value of each text[begin:end], from number `first` on, into `values`:
     -1 where it is no expression. Stops early where the stack is full; returns how many are done.
     """
-    state, nothing = np.zeros(5, dtype=np.uint64), np.empty(0, dtype=np.uint32)
+    state, nothing = np.zeros(6, dtype=np.uint64), np.empty(0, dtype=np.uint32)
     for line in range(first, len(begins)):
         state[ROW], state[DEPTH], state[RESIDUE] = 0, 0, 0
         scan(text, begins[line], ends[line], tables, state, stack, closers, nothing)

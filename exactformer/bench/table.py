@@ -1,0 +1,227 @@
+"""The table of `exactformer bench`: all programs on all shapes and sizes, measured in one run."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from exactformer.bench.measure import (
+    LONGEST,
+    MEMORY_SHAPES,
+    MOST_FOR_EVAL,
+    Case,
+    growth,
+    memory_of_task,
+    sizes_up_to,
+    time_task,
+)
+from exactformer.bench.rivals import ENGINE, FLOORS, ONE_CORE, PROGRAMS
+from exactformer.bench.shapes import SHAPES
+from exactformer.domains.algebra import Algebra
+from exactformer.paper.files import row
+
+LARGE = 4_000_000  # tokens, from which on the engine has to be as fast as the floor
+COMBS = ("comb", "right comb")
+BUSY = 1.0  # load of the machine above which the page says so
+
+INTRODUCTION = f"""\
+Text to value, in million tokens a second: the best of several runs, in which all programs take
+turns on the same text. The engine checks every token and can locate an error; it is read off
+constructed weights that are certified. The floors are stack machines in compiled code, written by
+hand for one task, on one core, which check nothing: a plain one, and one that is tuned. A ratio is
+the engine's speed by that of the faster floor. The torch model takes one pass for each level of
+nesting, so that a comb costs it n². A program that would take more than {LONGEST:.0f} s, judging by
+shorter texts, is not run (where two of these are known, the table says how long it would take);
+`eval` gives up on deep nesting, and gets no more than {MOST_FOR_EVAL:,} tokens. All programs
+returned the same value wherever they ran."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What one run found."""
+
+    cases: Sequence[Case]
+    memory: dict[tuple[str, str, str], float]  # by task, shape and program
+    load: float  # of the machine by other programs, before or after, whichever was higher
+
+    def of(self, task: str, shape: str) -> list[Case]:
+        return [case for case in self.cases if (case.task, case.shape) == (task, shape)]
+
+    @property
+    def tasks(self) -> list[str]:
+        return list(dict.fromkeys(case.task for case in self.cases))
+
+
+def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
+    """Measure everything, with progress on stderr where one looks on."""
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
+    cases: list[Case] = []
+    memory: dict[tuple[str, str, str], float] = {}
+    load = os.getloadavg()[0]
+    steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + 1)
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        shown = progress.add_task("", total=steps)
+
+        def tell(what: str) -> None:
+            progress.update(shown, description=what)
+
+        for algebra in algebras:
+            of_task: list[Case] = []
+            for case in time_task(algebra, most_tokens, tell):
+                of_task.append(case)
+                progress.advance(shown)
+            found = memory_of_task(algebra, of_task, tell)
+            memory |= {(algebra.name, *key): peak for key, peak in found.items()}
+            cases += of_task
+            progress.advance(shown)
+    return Bench(cases, memory, max(load, os.getloadavg()[0] - 1))
+
+
+def markdown(found: Bench, command: str) -> str:
+    parts = ["# Speed of the engine", f"`{command}`", INTRODUCTION]
+    cores = f"{os.cpu_count()} cores"
+    if found.load > BUSY:
+        parts.append(
+            f"{cores}. The machine was shared with other programs meanwhile (load "
+            f"{found.load:.1f}): ratios are steadier than speeds, and a second core was often busy."
+        )
+    else:
+        parts.append(f"{cores}, load {found.load:.1f}.")
+    parts += [_speeds(found), _growth(found), _memory(found), _headline(found)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
+    """A table of which the first columns are words and the others numbers."""
+    marks = ["---" if i < words else "---:" for i in range(len(head))]
+    return "\n".join([row(head), f"|{'|'.join(marks)}|", *map(row, rows)])
+
+
+def _number(number: float | None) -> str:
+    if number is None:
+        return "–"
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+def _speed(case: Case, program: str) -> str:
+    if program not in case.timings:
+        return "–"
+    timing = case.timings[program]
+    return timing.note if timing.seconds is None else _number(case.tokens / timing.seconds / 1e6)
+
+
+def _speeds(found: Bench) -> str:
+    head = [
+        "task",
+        "shape",
+        "tokens",
+        "engine, ms",
+        *PROGRAMS,
+        "engine ÷ floor",
+        "one core ÷ floor",
+    ]
+    rows = [
+        [
+            *(case.task, case.shape, f"{case.tokens:,}"),
+            _number(1e3 * (case.seconds(ENGINE) or 0)),
+            *(_speed(case, program) for program in PROGRAMS),
+            *(f"{case.ratio(program):.2f}" for program in (ENGINE, ONE_CORE)),
+        ]
+        for case in found.cases
+    ]
+    return _table(head, rows, 2)
+
+
+def _growth(found: Bench) -> str:
+    head = ["task", "shape", *PROGRAMS]
+    rows = [
+        [task, shape, *(_exponent(growth(name, found.of(task, shape))) for name in PROGRAMS)]
+        for task in found.tasks
+        for shape in SHAPES
+    ]
+    text = "Time grows as tokens to the power of (least squares over the three largest sizes run):"
+    return f"{text}\n\n{_table(head, rows, 2)}"
+
+
+def _exponent(slope: float | None) -> str:
+    return "–" if slope is None else f"{slope:.2f}"
+
+
+def _memory(found: Bench) -> str:
+    head = ["task", "shape", *PROGRAMS]
+    rows = [
+        [task, shape, *(_number(found.memory.get((task, shape, name))) for name in PROGRAMS)]
+        for task in found.tasks
+        for shape in MEMORY_SHAPES
+    ]
+    text = "Peak memory beyond the text, in bytes a token, each program in a process of its own:"
+    return f"{text}\n\n{_table(head, rows, 2)}"
+
+
+def headline(found: Bench) -> list[dict[str, Any]]:
+    """What matters of each large case: ratios to the floors, growth, and a comb by a balanced
+    tree of the same length.
+    """
+    balanced = {(case.task, case.tokens): case for case in found.cases if case.shape == "balanced"}
+    lines: list[dict[str, Any]] = []
+    for case in (case for case in found.cases if case.tokens >= LARGE):
+        seconds, other = case.seconds(ENGINE), balanced[case.task, case.tokens].seconds(ENGINE)
+        assert seconds is not None
+        assert other is not None
+        lines.append(
+            {
+                **{"task": case.task, "shape": case.shape, "tokens": case.tokens},
+                "engine_by_floor": case.ratio(ENGINE),
+                "one_core_by_floor": case.ratio(ONE_CORE),
+                "engine_by_plain_floor": (case.seconds(FLOORS[0]) or 0) / seconds,
+                "growth": growth(ENGINE, found.of(case.task, case.shape)),
+                "comb_by_balanced": seconds / other if case.shape in COMBS else None,
+            }
+        )
+    return lines
+
+
+def _headline(found: Bench) -> str:
+    lines = headline(found)
+    if not lines:
+        return f"No text had {LARGE:,} tokens or more."
+    head = [
+        *("task", "shape", "tokens", "engine ÷ floor", "one core ÷ floor", "engine ÷ plain floor"),
+        *("growth of time", "comb's time ÷ balanced tree's"),
+    ]
+    rows = [
+        [
+            *(line["task"], line["shape"], f"{line['tokens']:,}"),
+            *(
+                _exponent(line[key])
+                for key in ("engine_by_floor", "one_core_by_floor", "engine_by_plain_floor")
+            ),
+            *(_exponent(line["growth"]), _exponent(line["comb_by_balanced"])),
+        ]
+        for line in lines
+    ]
+    return f"From {LARGE:,} tokens on:\n\n{_table(head, rows, 2)}"
+
+
+def rows_of(found: Bench) -> dict[str, Any]:
+    """Everything as plain data."""
+    return {
+        "load": found.load,
+        "rows": [
+            {
+                **{"task": case.task, "shape": case.shape, "tokens": case.tokens},
+                **{"bytes": case.n_bytes, "value": case.value, "program": program},
+                **{"seconds": timing.seconds, "note": timing.note, "ratio": case.ratio(program)},
+                "tokens_a_second": case.tokens / timing.seconds if timing.seconds else None,
+                "growth": growth(program, found.of(case.task, case.shape)),
+                "peak_bytes_a_token": found.memory.get((case.task, case.shape, program)),
+            }
+            for case in found.cases
+            for program, timing in case.timings.items()
+        ],
+        "headline": headline(found),
+    }

@@ -1,0 +1,106 @@
+"""The tables of the compiled pass, made from the automaton and the lexer.
+
+A state is the number of its row times the row's width, so that a step is one addition and one load.
+"""
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.lexer import SPACE, Lexer
+from exactformer.engine.scan import SMALL_VOCABULARY, Tables
+
+MOST_PAIRS = 255
+
+
+def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
+    states, n_tokens = automaton.step.shape
+    is_word = lexer.is_word.astype(bool)
+    plain = [b for b in range(256) if 2 <= lexer.token[b] < SPACE]  # bytes that are a token alone
+    pairs: list[tuple[int, int]] = []  # of bytes
+    values: list[NDArray[np.int32]] = []
+    value_token = np.append(np.where(automaton.value >= 0, 2 + automaton.value, -1), -1)
+    step = np.vstack([automaton.step, np.full((1, n_tokens), -1, dtype=np.int32)])  # -1: refused
+    for x in plain:
+        after_x = step[:states, lexer.token[x]]
+        for y in plain:
+            column = value_token[step[after_x, lexer.token[y]]]
+            if (column >= 0).any() and not (is_word[x] and is_word[y]):
+                pairs.append((x, y))
+                values.append(column)
+    if len(pairs) > MOST_PAIRS:
+        pairs, values = [], []
+    closing, ending = n_tokens, 2 * n_tokens
+    chaining = ending + 1 + len(pairs)
+    width = chaining + 1 + len(pairs)
+
+    kind = np.uint16 if (states + 1) * width < 1 << 16 else np.uint32  # a small table is quicker
+    no = int(np.iinfo(kind).max)
+    table = np.full((states + 1, width), no, dtype=kind)
+    table[:states, :n_tokens] = np.where(step[:states] >= 0, step[:states] * width, no)
+    table[:states, OPEN] = np.where(step[:states, 2] >= 0, automaton.start * width, no)
+    table[:states, CLOSE] = np.where(automaton.value >= 0, 2 + automaton.value, no)
+    table[states, OPEN] = automaton.start * width
+    values_then_close = value_token[step[:states, 2 : 2 + automaton.n_values]]
+    table[:states, closing + 2 : closing + 2 + automaton.n_values] = np.where(
+        values_then_close >= 0, values_then_close, no
+    )
+    pair = np.zeros(65536, dtype=np.uint8)
+    for number, ((x, y), column) in enumerate(zip(pairs, values, strict=True), start=1):
+        pair[x | y << 8] = number
+        table[:states, ending + number] = np.where(column >= 0, column, no)
+        table[:states, chaining + number] = np.where(
+            column >= 0, table[automaton.start, np.maximum(column, 0)], no
+        )
+
+    side = SMALL_VOCABULARY
+    small = n_tokens <= side - 2  # the codes of other bytes are then no tokens modulo 16
+    opening = np.full(side**2 if small else 0, no, dtype=kind)
+    brief = np.zeros(side**2 if small else 0, dtype=np.uint8)
+    whole = np.zeros(side**3 if small else 0, dtype=np.uint8)
+    for x, y in product(plain if small else [], repeat=2):
+        if is_word[x] and is_word[y]:
+            continue
+        a, b = int(lexer.token[x]), int(lexer.token[y])
+        row = step[step[automaton.start, a], b]
+        if row >= 0 and step[row, 2] >= 0:
+            opening[a * side + b] = row * width
+        brief[a * side + b] = max(0, value_token[row])
+        for z in (z for z in plain if not (is_word[y] and is_word[z])):
+            c = int(lexer.token[z])
+            whole[(a * side + b) * side + c] = max(0, value_token[step[row, c]])
+    # A word with the space after it: what begins like it and goes on is another.
+    words = {w + b" ": t for w, t in lexer.words.items() if len(w) < 8}
+    word = np.zeros(65536, dtype=np.uint8)
+    for number, spelling in enumerate(words, start=1):
+        two = spelling[0] | spelling[1] << 8
+        word[two] = number if word[two] == 0 and number < 255 else 255  # 255: not told apart
+    word[word == 255] = 0
+    return Tables(
+        token=lexer.token,
+        is_word=lexer.is_word,
+        trie=lexer.trie,
+        trie_token=lexer.trie_token,
+        guarded=lexer.guarded,
+        step=table.ravel(),
+        no=no,
+        width=width,
+        start=automaton.start * width,
+        unknown=states * width,
+        closing=closing,
+        ending=ending,
+        chaining=chaining,
+        pair=pair,
+        opening=opening,
+        brief=brief,
+        whole=whole,
+        word=word,
+        word_bytes=np.array([1, *(int.from_bytes(w, "little") for w in words)], np.uint64),
+        word_mask=np.array([0, *((1 << 8 * len(w)) - 1 for w in words)], np.uint64),
+        word_length=np.array([0, *map(len, words)], np.uint8),
+        word_token=np.array([0, *words.values()], np.uint8),
+        square=square,
+    )
