@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 
+SOON_MADE = 100_000  # cases of all operators together, for which the engine takes about a second
+
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
@@ -53,9 +55,12 @@ class Model:
 
     @cached_property
     def fast(self) -> "CpuEngine | None":
-        """The engine, if there is one for these weights."""
+        """The engine, if there is one for these weights and its tables are soon made; not for
+        operators of any number of operands, of which tables cover only some.
+        """
         try:
-            return self.engine
+            cases = self.algebra.count_cases(every_order=self.algebra.ordered)
+            return self.engine if cases <= SOON_MADE else None
         except ValueError:
             return None
 

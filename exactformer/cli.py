@@ -211,9 +211,7 @@ def evaluate_expressions(
     ] = "native",
     as_json: Json = False,
 ) -> None:
-    """Print the value of an expression, or of each line of a file, which may be a pipe and of any
-    size.
-    """
+    """Print the value of an expression, or of each line of a file or pipe of any size."""
     if (expression is None) == (file is None):
         raise typer.BadParameter("expected an expression or --file, and not both")
     from exactformer.api import find
@@ -327,12 +325,13 @@ def construct(
     domain: Domain,
     out: Annotated[Path, typer.Option(help="The safetensors file to write.")],
     weights: WeightsName = "constructed",
+    as_json: Json = False,
 ) -> None:
     """Write weights made by hand (or shipped ones) to a file."""
     from exactformer.api import find
 
     find(domain, weights).save(out)
-    print(out)
+    print(json.dumps({"written": str(out)}, ensure_ascii=False) if as_json else out)
 
 
 @app.command()

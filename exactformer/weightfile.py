@@ -30,6 +30,7 @@ UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
 RANK = "G_R"  # where the order of operands matters
 LOGITS = {f"{name}_logits" for name in ROUTING | {RANK}}  # what the discrete ones were learned as
 OPTIONAL = {"E", RANK} | LOGITS
+LARGEST = 2**31  # whole numbers are smaller in size
 REAL = (
     PERCEPTRON | LOGITS | {"E"}
 )  # float32, which the proof is about; all others are whole numbers
@@ -119,11 +120,17 @@ class WeightFile:
                 raise ValueError(f"tensor {name}: expected {kind.__name__}, found {array.dtype}")
             if not np.isfinite(array).all():
                 raise ValueError(f"tensor {name}: expected finite numbers, found others")
+            # Sums of these must not wrap around, neither where they are used nor in a proof.
+            if name not in REAL and not ((array > -LARGEST) & (array < LARGEST)).all():
+                raise ValueError(f"tensor {name}: expected numbers below 2^31 in size")
         if f"{RANK}_logits" in self.arrays and RANK not in self.arrays:
             raise ValueError(f"tensor {RANK}_logits: there is no {RANK}")
         readout = self.arrays.get("U_readout")
         if readout is not None and ((readout < -1) | (readout >= D)).any():
             raise ValueError(f"tensor U_readout: expected tokens from 0 to {D - 1}, or -1 for none")
+        outputs = self.arrays.get("outputs")
+        if outputs is not None and not np.isin(outputs, (0, 1)).all():
+            raise ValueError("tensor outputs: expected 0 and 1 only")
         bags = self.arrays.get("bags")
         if bags is not None and len(np.unique(bags, axis=0)) < len(bags):
             raise ValueError("tensor bags: the same bag is there twice")

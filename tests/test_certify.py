@@ -7,6 +7,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
+import torch
 
 from exactformer.api import Model, construct
 from exactformer.certify import certify
@@ -102,6 +103,8 @@ def edit_table(proof):
     [
         lambda proof: proof.update(smallest_margin=proof["smallest_margin"] + "1"),
         lambda proof: proof.update(smallest_margin=str(Fraction(proof["smallest_margin"]) / 2)),
+        lambda proof: proof.update(smallest_margin="1e30000000"),
+        lambda proof: proof.update(smallest_margin=float("inf")),
         lambda proof: proof.update(rounding_bound="0"),
         lambda proof: proof.update(rows=proof["rows"] + 1),
         lambda proof: proof.update(verdict="inexact"),
@@ -113,7 +116,8 @@ def edit_table(proof):
         drop_condition,
     ],
     ids=[
-        *("margin", "half the margin", "rounding", "rows", "inexact", "not proved", "hash"),
+        *("margin", "half the margin", "huge", "infinite", "rounding", "rows", "inexact"),
+        *("not proved", "hash"),
         *("name", "table", "condition", "fewer conditions"),
     ],
 )
@@ -156,13 +160,26 @@ def test_a_forged_proof_of_wrong_weights_is_rejected(tmp_path, verdict, short_se
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", "[]", "null", "exact", "\x00\xff", '{"weights_sha256": 1}', "{{"], ids=repr
+    "text",
+    ["", "{}", "[]", "null", "exact", "\x00\xff", '{"weights_sha256": 1}', "{{", "[" * 100_000],
+    ids=lambda text: repr(text[:30]),
 )
 def test_what_is_no_proof_is_an_error(tmp_path, text):
     fitted_proof(tmp_path)
     (tmp_path / "proof").write_text(text)
     with pytest.raises(ValueError, match="expected a proof file"):
         verify(tmp_path / "proof", tmp_path / "weights")
+
+
+@pytest.mark.parametrize("changed", [("W_1", "b_1"), ("W_2", "b_2")])
+def test_huge_weights_beside_none_are_only_wrong(changed, short_search):
+    f = construct(boolean(), "fitted").weights.f
+    assert isinstance(f, MLP)
+    others = {"W_1", "b_1", "W_2", "b_2"} - set(changed)
+    tensors = {name: torch.full_like(getattr(f, name), 1e30) for name in changed}
+    tensors |= {name: torch.zeros_like(getattr(f, name)) for name in others}
+    weights = replace(construct(boolean()).weights, f=replace(f, **tensors))
+    assert certify(boolean(), weights).verdict == "inexact"
 
 
 def test_the_saved_fault_names_the_counterexample(tmp_path, short_search):

@@ -196,8 +196,14 @@ def test_any_number_of_operands_up_to_the_tables():
     for count in range(2, 17):
         text = f"( SUM {'1 ' * count})"
         assert engine.value(text) == evaluate(parse(SUMS, text))
+    wide = f"( SUM {'1 ' * 10_000})"
     with pytest.raises(ValueError, match="more operands than the fast engine has tables for"):
-        engine.value(f"( SUM {'1 ' * 10_000})")
+        engine.value(wide)
+    with pytest.raises(ValueError, match="more operands than the fast engine has tables for"):
+        engine.values([parse(SUMS, wide)])
+    model = construct(SUMS)
+    assert model.fast is None
+    assert model(wide) == evaluate(parse(SUMS, wide))
 
 
 def test_an_operator_with_too_many_cases_is_left_to_the_model(monkeypatch):

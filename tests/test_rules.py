@@ -180,7 +180,7 @@ def test_all_of_a_length_but_never_all_of_a_depth():
     ("make", "message"),
     [
         (lambda: Operator.named("f", "maximum", [2], 3), "one of the rules max, min, .* 'maximum'"),
-        (lambda: Operator.named("f", "implies", [3], 3), "'f': .*'implies' takes 2 to 2 operands"),
+        (lambda: Operator.named("f", "implies", [3], 3), "'f': .*'implies' takes 2 operands"),
         (lambda: Operator.named("f", "majority", [2], 2), "an odd number of operands, found 2"),
         (lambda: Operator.named("f", "majority", [3], 3), "takes 2 values, found 3"),
         (lambda: Operator.named("f", "complement", [1], 2, unbounded=True), "no unbounded number"),

@@ -99,6 +99,23 @@ def test_units_and_slots_that_do_not_fit(changes, message):
         WeightFile(algebra, changed, None)
 
 
+@pytest.mark.parametrize(
+    ("algebra", "name", "wrapping"),
+    [
+        (boolean(), "outputs", -(2**62) - 1),  # twice that, less one, is 1 where numbers wrap
+        (boolean(), "outputs", 2**63 - 1),
+        (boolean(), "bags", 2**63 - 1),
+        (MINUS, "G_R", -(2**63)),  # and this is its own size
+    ],
+)
+def test_numbers_that_wrap_around_fool_nobody(algebra, name, wrapping):
+    arrays = to_file(algebra, construct(algebra, "table").weights, {}).arrays
+    wide = arrays[name].astype(np.int64)
+    wide[wide == 1] = wrapping
+    with pytest.raises(ValueError, match=f"tensor {name}: expected"):
+        WeightFile(algebra, arrays | {name: wide}, None)
+
+
 # Files that are not whole, or not ours
 
 

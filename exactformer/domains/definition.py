@@ -96,10 +96,12 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _is_built_in(name: str) -> bool:
+    """Other spellings of a built-in name, such as listops-3, count too."""
     try:
-        return find_algebra(name).name == name
+        find_algebra(name)
     except ValueError:
         return False
+    return True
 
 
 def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
@@ -164,7 +166,7 @@ def _operators(
         if not isinstance(entry.get("ordered", False), bool):
             found.append(f"ordered: expected true or false, {_found(entry, 'ordered')}")
         operator = None
-        if "rule" in entry and arities and values:
+        if "rule" in entry:
             operator = _from_rule(entry, str(symbol), arities, unbounded, len(values), found)
         elif "table" in entry and arities and values:
             operator = _from_table(entry, str(symbol), arities, unbounded, values, found)
@@ -212,6 +214,8 @@ def _from_rule(
     if entry.get("ordered", RULES[name].ordered) is not RULES[name].ordered:
         rule = "depends" if RULES[name].ordered else "does not depend"
         problems.append(f"ordered: the rule {name!r} {rule} on the order of its operands")
+    if not arities or not n_values:  # told already
+        return None
     try:
         return Operator.named(symbol, name, arities, n_values, unbounded=unbounded)
     except ValueError as error:

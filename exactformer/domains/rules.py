@@ -132,7 +132,8 @@ class RuleTable(Mapping[Key, int]):
                 raise ValueError(f"{limits} an odd number of operands, found {arity}")
             if arity < rule.fewest or arity > (rule.most or arity):
                 most = "or more" if rule.most is None else f"to {rule.most}"
-                raise ValueError(f"{limits} {rule.fewest} {most} operands, found {arity}")
+                counts = rule.fewest if rule.fewest == rule.most else f"{rule.fewest} {most}"
+                raise ValueError(f"{limits} {counts} operands, found {arity}")
         if self.unbounded and (rule.most or rule.odd):
             raise ValueError(f"{limits} no unbounded number of operands")
 

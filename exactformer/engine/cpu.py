@@ -53,6 +53,7 @@ WORTH_SHARING = 1 << 20  # bytes; below, starting a second reader costs more tha
 PROBE = 1 << 15  # bytes of a second part that are read to see whether little is left over
 RESIDUE_ROOM = PROBE // 16  # tokens; a second reader with more left over stops there
 CONTEXT = 1 << 12  # bytes around an error that are looked at
+TOO_WIDE = "a span has more operands than the fast engine has tables for: use --engine model"
 NOTHING = np.empty(0, dtype=np.uint32)
 
 
@@ -157,7 +158,8 @@ class CpuEngine:
             reader = self.reader()
             reader.read_tokens(expression.ids.astype(np.uint32))
             value = self.result(reader)
-            assert value is not None, "an Expression is well formed"
+            if value is None:  # an Expression is well formed
+                raise ValueError(TOO_WIDE)
             results.append(value)
         return results
 
@@ -269,9 +271,7 @@ class CpuEngine:
             failure = grammar.first_error(ids, state, around.tolist(), depth - known)
         if failure is None or (words and failure[0] == len(words)):
             # The grammar refuses all that the pass does, but for this.
-            raise ValueError(
-                "a span has more operands than the fast engine has tables for: use --engine model"
-            )
+            raise ValueError(TOO_WIDE)
         place, problem = failure
         before = bytes(text[:begin]).decode("utf-8", "replace")
         whole = before + tail

@@ -29,6 +29,7 @@ from exactformer.weightfile import ROUTING, Arrays, WeightFile
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
+MOST_CASES = 20_000  # of a table that one waits for
 RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 
@@ -78,6 +79,8 @@ class Choices:
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
+        if algebra.max_fan_in is None or _cases(algebra) > MOST_CASES:
+            by_hand.remove("constructed/table")
         if "fitted" in shipped:
             shipped.remove("fitted")
             by_hand.insert(2, "constructed/fitted")
@@ -170,6 +173,10 @@ def _bag_width(algebra: Algebra, weights: Weights) -> int:
     """How many numbers a position receives, seen on an expression of depth 1."""
     X, inside = initial_state(draw(algebra, 1, 1, np.random.default_rng(0)), weights)
     return iterate(X, weights, inside).H.shape[-1]
+
+
+def _cases(algebra: Algebra) -> int:
+    return algebra.count_cases(every_order=algebra.ordered)
 
 
 def _brief(text: str) -> str:
