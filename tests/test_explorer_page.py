@@ -1,6 +1,7 @@
 """The page in a real browser: what a visitor does, and what they then see."""
 
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
@@ -14,6 +15,8 @@ from exactformer.paper.palette import DIVERGING, DIVERGING_ENDS, KINDS, at_night
 from tests.explorer import NO_BROWSER, Visit, chromium, serving
 
 pytestmark = NO_BROWSER
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 EXAMPLE = "((1|0)&(~0))"
 REFUSED = re.compile(r"Failed to load resource: .* status of 4\d\d")  # the browser's own words
@@ -90,6 +93,21 @@ def test_every_stage_is_there_and_names_its_equation(visit, address):
     assert visit.page.locator(".stage-bag .chip").all_text_contents() == ["1", "0", "|", "0", "~"]
     assert visit.page.locator(".stage-outputs .kept").all_text_contents() == ["1", "1"]
     assert visit.page.locator(".stage-outputs .bar").count() == 2 * len(boolean().vocabulary)
+
+
+def test_an_algebra_of_ones_own_where_order_matters(visit):
+    """Subtraction modulo 7: ranks are shown, and each operand of a bag with its slot."""
+    with serving(str(EXAMPLES / "modulo7.toml")) as address:
+        visit.open(address, expression="((5-3)-(2-6))")
+        assert visit.page.locator(".label").count() == 9  # one more than without order
+        ranks = visit.page.locator(".stage-ranks text").all_text_contents()
+        assert len(ranks) == 2 * len("(5-3)")  # of the two spans that are reduced first
+        assert visit.page.locator(".stage-bag .slot").all_text_contents() == ["1", "2", "1", "2"]
+        visit.page.keyboard.press("End")
+        visit.page.wait_for_function("trace.value !== undefined")
+        assert visit.text("#value") == str((2 + 4) % 7)
+        assert "as the oracle says" in visit.text("#result")
+        visit.page.wait_for_selector("#verdict.exact")
 
 
 def test_columns_are_aligned(visit, address):
