@@ -27,6 +27,19 @@ SUMS = Algebra(
     "sums", ("0", "1", "2"), (Operator.named("SUM", "sum", [2], 3, unbounded=True),), "prefix"
 )
 
+PREFIXES = Algebra(  # symbols that begin like others
+    "prefixes",
+    ("r", "rr", "rrs", "1"),
+    (
+        Operator.named("-", "difference", [1, 2], 4),
+        Operator.named("->", "first", [2], 4),
+        Operator.named("-->", "max", [2], 4),
+    ),
+    "infix",
+    {"one": "1", "or": "-->"},
+)
+EVERY = [*ALGEBRAS, SUMS, PREFIXES]
+
 
 @cache
 def engine_for(algebra: Algebra) -> CpuEngine:
@@ -73,7 +86,7 @@ def test_bad_text_gets_the_parsers_error(domain, readers):
         assert complaint(engine.value, text) == expected
 
 
-@pytest.mark.parametrize("algebra", ALGEBRAS, ids=lambda algebra: algebra.name)
+@pytest.mark.parametrize("algebra", EVERY, ids=lambda algebra: algebra.name)
 def test_random_and_damaged_texts(algebra, readers):
     engine, fuzzer = engine_for(algebra), Fuzzer(algebra, seed=6)
     right = 0

@@ -7,10 +7,9 @@ from exactformer.domains.catalog import arithmetic
 from exactformer.domains.syntax import ExpressionError, parse
 from exactformer.engine import card
 from exactformer.engine.card import CardEngine
-from tests.algebras import ALGEBRAS
 from tests.cases import CASES
 from tests.fuzz import Fuzzer
-from tests.test_engine import complaint, engine_for
+from tests.test_engine import EVERY, complaint, engine_for
 
 
 def card_engine(algebra) -> CardEngine:
@@ -22,7 +21,7 @@ def everything_is_long(monkeypatch):
     monkeypatch.setattr(card, "WORTH_A_CARD", 1)
 
 
-@pytest.mark.parametrize("algebra", ALGEBRAS, ids=lambda algebra: algebra.name)
+@pytest.mark.parametrize("algebra", EVERY, ids=lambda algebra: algebra.name)
 @pytest.mark.usefixtures("everything_is_long")
 def test_random_and_damaged_texts(algebra):
     engine, fuzzer = card_engine(algebra), Fuzzer(algebra, seed=7)

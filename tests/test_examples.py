@@ -109,7 +109,10 @@ def test_the_constructed_model_is_certified_and_right_to_depth_30(algebra):
     model = ef.construct(algebra)
     assert model.certify().verdict == "exact"
     asked = problems(algebra)
-    assert model.predict(asked) == [by_rule(problem) for problem in asked]
+    right = [by_rule(problem) for problem in asked]
+    assert model.predict(asked) == right
+    if algebra.max_fan_in is not None:  # the engine has tables for bounded operators
+        assert [model.engine.value(str(problem)) for problem in asked] == right
 
 
 @pytest.mark.parametrize("name", ["nand", "kleene", "majority", "s3", "modulo7"])

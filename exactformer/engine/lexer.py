@@ -44,7 +44,7 @@ def lexer_of(algebra: Algebra) -> Lexer | None:
 
     token = np.full(256, LONGER, dtype=np.uint8)
     for symbol, number in algebra.token_ids.items():
-        longer = any(mark != symbol and mark.startswith(symbol) for mark in marks)
+        longer = any(s != symbol and s.startswith(symbol) for s in algebra.token_ids)
         is_value = 2 <= number < algebra.first_operator
         if len(symbol.encode()) == 1 and not longer and (symbol in marks or is_value):
             token[ord(symbol)] = number
