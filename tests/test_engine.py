@@ -100,6 +100,23 @@ def test_random_and_damaged_texts(algebra, readers):
     assert 500 < right < 4_500
 
 
+@pytest.mark.parametrize("algebra", EVERY, ids=lambda algebra: algebra.name)
+def test_slips_in_longer_texts(algebra, readers):
+    """Long enough for every short cut of the pass; right, with a slip in them, or with two."""
+    engine, rng = engine_for(algebra), random.Random(8)
+    words = [*algebra.token_ids, "", " ", "  ", "\t", "x", "é", "12", "∧"]
+    for expression in draw(algebra, 5, 60, np.random.default_rng(8)):
+        for slips in range(3):
+            text = str(expression)
+            for _ in range(slips):
+                place = rng.randrange(len(text) + 1)
+                text = text[:place] + rng.choice(words) + text[place + rng.choice([0, 1, 2]) :]
+            wrong = complaint(lambda t: parse(algebra, t), text)
+            assert complaint(engine.value, text) == wrong
+            if wrong is None:
+                assert engine.value(text) == evaluate(parse(algebra, text))
+
+
 @pytest.mark.parametrize("algebra", TASKS, ids=lambda algebra: algebra.name)
 def test_ten_thousand_expressions_through_engine_model_and_oracle(algebra):
     model, rng = construct(algebra), np.random.default_rng(10)
