@@ -154,8 +154,10 @@ def test_the_values_are_the_models_and_not_the_algebras():
     weights = construct(swapped).weights
     with pytest.raises(ValueError, match="certified exact"):
         read_off(boolean(), weights)
-    engine = CpuEngine(read_off(swapped, weights), swapped)
+    past_the_certificate = automaton._Builder(boolean(), weights).build()
+    engine = CpuEngine(past_the_certificate, boolean())
     assert engine.value("((1|0)&(~0))") == "0"
+    assert evaluate(parse(boolean(), "((1|0)&(~0))")) == "1"
 
 
 def test_weights_that_are_not_certified_are_refused_with_advice():
@@ -205,7 +207,7 @@ def test_symbols_that_bytes_do_not_tell_apart_go_through_the_parser():
     )
     engine = engine_for(algebra)
     assert not engine.reads_bytes
-    assert engine.value("(hiver a+ été)") == "hiver" if min(values) == "hiver" else "été"
+    assert engine.value("(hiver a+ été)") == "hiver"
     assert complaint(engine.value, "(hiver a+") == complaint(
         lambda t: parse(algebra, t), "(hiver a+"
     )

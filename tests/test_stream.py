@@ -71,6 +71,17 @@ def test_an_error_in_a_long_line_is_located_by_its_byte():
     assert excerpt[caret.index("^")] == "#"
 
 
+@pytest.mark.parametrize("size", range(60, 70))
+@pytest.mark.parametrize("rest", ["&)", "", "  "])
+def test_bytes_are_counted_where_characters_have_several(size, rest):
+    """Whichever byte the window begins with."""
+    good = "(" * 100 + "1" + "∧1)" * 60
+    data = f"{good}{rest}".encode()
+    (error,) = line_values(engine_for(boolean()), io.BytesIO(data), size=size)
+    place = len(good.encode()) + (1 if rest.strip() else 0)
+    assert str(error).startswith(f"byte {place}: expected")
+
+
 def test_a_long_line_that_ends_too_early():
     results = list(line_values(engine_for(arithmetic()), io.BytesIO(b"(" * 1_000), size=100))
     assert "1000 parentheses unclosed" in str(results[0])

@@ -15,8 +15,7 @@ certificate proves that the weights ignore it.
 
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, product
-from itertools import combinations_with_replacement as multisets
+from itertools import chain
 
 import numpy as np
 import torch
@@ -24,8 +23,8 @@ from numpy.typing import NDArray
 
 from exactformer.certify import findings
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.rules import count_keys
-from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of
+from exactformer.domains.rules import count_keys, operand_keys
+from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of, operands_before
 from exactformer.domains.syntax import START as SPAN_START
 from exactformer.domains.syntax import TOP as GRAMMAR_TOP
 from exactformer.model.circuit import Weights, iterate, write_tokens
@@ -75,9 +74,6 @@ class _Builder:
     def __init__(self, algebra: Algebra, weights: Weights) -> None:
         self.algebra, self.weights = algebra, weights
         self.grammar: Grammar = grammar_of(algebra)
-        self.steps: list[NDArray[np.int32]] = []
-        self.values: list[NDArray[np.int32]] = []
-        self.grammar_states: list[int] = []
 
     def build(self) -> SpanAutomaton:
         n_values = len(self.algebra.values)
@@ -85,7 +81,9 @@ class _Builder:
         states: dict[int, NDArray[np.int32]] = {}  # of each grammar state, by number of the key
         # Later grammar states come after earlier ones, so that those a state leads to are known.
         # START goes last: it has one state, which gets the number kept free for it.
-        self._append(first + 1, REFUSED, GRAMMAR_TOP)
+        self.steps = [np.full((first + 1, len(self.algebra.vocabulary)), REFUSED, dtype=np.int32)]
+        self.values = [np.full(first + 1, REFUSED, dtype=np.int32)]
+        self.grammar_states = [GRAMMAR_TOP] * (first + 1)
         for g in reversed(range(SPAN_START, len(self.grammar.spans))):
             following = self.grammar.after_operand[g]
             if following == g:  # any number of operands: as many as there is a table for
@@ -100,12 +98,6 @@ class _Builder:
         step[first], value[first], grammar[first] = step[last], value[last], SPAN_START
         assert (states[SPAN_START] == last).all()
         return SpanAutomaton(step[:last], value[:last], grammar[:last], n_values)
-
-    def _append(self, count: int, value: int, grammar_state: int) -> None:
-        n_tokens = len(self.algebra.vocabulary)
-        self.steps.append(np.full((count, n_tokens), REFUSED, dtype=np.int32))
-        self.values.append(np.full(count, value, dtype=np.int32))
-        self.grammar_states += [grammar_state] * count
 
     def _span(self, g: int) -> Span:
         span = self.grammar.spans[g]
@@ -166,7 +158,7 @@ class _Builder:
                 f"{self.algebra.vocabulary[token]} on up to {read} operands has too many cases for "
                 f"the tables of the fast engine ({MOST_KEYS} at most): use --engine model"
             )
-        return operand_keys(len(self.algebra.values), read, self._ordered(token))
+        return every_key(len(self.algebra.values), read, self._ordered(token))
 
     def _places(self, token: int | None, keys: Keys) -> NDArray[np.int64]:
         """Where each key stands among all keys of its length."""
@@ -193,11 +185,9 @@ class _Builder:
 
 
 @lru_cache(maxsize=32)
-def operand_keys(n_values: int, count: int, ordered: bool) -> Keys:
+def every_key(n_values: int, count: int, ordered: bool) -> Keys:
     """All choices of so many operands, ascending as numbers; without order, ascending in itself."""
-    places = range(n_values)
-    choices = product(places, repeat=count) if ordered else multisets(places, count)
-    flat = np.fromiter(chain.from_iterable(choices), dtype=np.int64)
+    flat = np.fromiter(chain(*operand_keys(n_values, [count], ordered)), dtype=np.int64)
     return flat.reshape(-1, count) if count else np.zeros((1, 0), dtype=np.int64)
 
 
@@ -221,9 +211,8 @@ def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
     def column(token: int) -> NDArray[np.int64]:
         return np.full((len(keys), 1), token)
 
-    operands = keys + 2
-    if algebra.notation == "prefix":
-        parts = [column(OPEN), column(operator), operands, column(CLOSE), column(EMPTY)]
-    else:
-        parts = [column(OPEN), operands[:, :-1], column(operator), operands[:, -1:], column(CLOSE)]
+    before, after = np.split(keys + 2, [operands_before(algebra, keys.shape[1])], axis=1)
+    parts = [column(OPEN), before, column(operator), after, column(CLOSE)]
+    if algebra.closing_slot:
+        parts.append(column(EMPTY))
     return np.concatenate(parts, axis=1).astype(np.int16)

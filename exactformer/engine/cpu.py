@@ -281,7 +281,10 @@ class CpuEngine:
         else:
             offset = len(whole.rstrip())
             found = describe(algebra, None, empty=not offset and not skipped)
-        byte = None if skipped is None else skipped + len(whole[:offset].encode())
+        # Counted from where the reader stopped: the window may begin within a character.
+        moved = offset - len(before)
+        steps = len(tail[:moved].encode()) if moved >= 0 else -len(before[moved:].encode())
+        byte = None if skipped is None else skipped + begin + steps
         return ExpressionError(problem.replace("{found}", found), whole, offset, first_line, byte)
 
 
