@@ -1,0 +1,1 @@
+"""Programs that try to break what the project claims: `make attack` runs them all."""

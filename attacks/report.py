@@ -1,0 +1,21 @@
+"""What an attack tried and what it found.
+
+Every attack is a module with one function, `attack(count, seed) -> Report`: `count` is how many
+cases to try, and the same count and seed try the same cases.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Report:
+    """`tried` counts cases by kind; `found` describes each one that broke a claim, with all that is
+    needed to repeat it. An attack that finds nothing has an empty `found`.
+    """
+
+    claim: str  # what the attack tries to refute, in one sentence
+    tried: dict[str, int] = field(default_factory=dict)
+    found: list[str] = field(default_factory=list)
+
+    def count(self, kind: str, by: int = 1) -> None:
+        self.tried[kind] = self.tried.get(kind, 0) + by
