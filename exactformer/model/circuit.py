@@ -26,6 +26,7 @@ feedforward and dense vectors; both are computed in float64 as `exact.py` says.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -33,7 +34,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
-from exactformer.model.exact import by_distinct_rows, product
+from exactformer.model.exact import RowByRow, product
 
 
 @runtime_checkable
@@ -66,6 +67,21 @@ class Weights:
             slots = f"{self.f.slots} slot{'s'[: self.f.slots != 1]}"
             gate = "no rank gate" if self.G_R is None else "a rank gate"
             raise ValueError(f"a feedforward of {slots} does not go with {gate}")
+
+    @cached_property
+    def to_dense(self) -> RowByRow:
+        """One-hot rows times E, in float64."""
+        return RowByRow(lambda Y: product(Y, self._dense_vectors))
+
+    @cached_property
+    def to_one_hot(self) -> RowByRow:
+        """Dense rows times the transpose of E, in float64."""
+        return RowByRow(lambda X: product(X, self._dense_vectors.mT))
+
+    @property
+    def _dense_vectors(self) -> Tensor:
+        assert self.E is not None
+        return self.E
 
     def to(self, device: torch.device | str) -> "Weights":
         """The same weights on another device."""
@@ -217,10 +233,8 @@ def steps(
 
 def read_tokens(X: Tensor, weights: Weights) -> Tensor:
     """One-hot rows of a state of dense vectors; the map back is the transpose of E."""
-    E = weights.E
-    return X if E is None else (by_distinct_rows(lambda x: product(x, E.mT), X) > 0.5).to(X.dtype)
+    return X if weights.E is None else (weights.to_one_hot(X) > 0.5).to(X.dtype)
 
 
 def write_tokens(Y: Tensor, weights: Weights) -> Tensor:
-    E = weights.E
-    return Y if E is None else by_distinct_rows(lambda y: product(y, E), Y).to(Y.dtype)
+    return Y if weights.E is None else weights.to_dense(Y).to(Y.dtype)

@@ -1,13 +1,14 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from exactformer.model.architecture import Activation
-from exactformer.model.exact import by_distinct_rows, product
+from exactformer.model.exact import RowByRow, product
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -34,7 +35,7 @@ class MLP:
         """In float64, by multiplications and additions that no setting reaches: what a proof is
         about. Many seeds at once are in training, and no proof is about them yet.
         """
-        return by_distinct_rows(self._rows, H) if self.W_1.dim() == 2 else self.in_training(H)
+        return self._row_by_row(H) if self.W_1.dim() == 2 else self.in_training(H)
 
     def in_training(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """The same in float32 by matrix products: quick, and only as exact as torch is set to."""
@@ -45,6 +46,10 @@ class MLP:
     def to(self, device: torch.device | str) -> "MLP":
         W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
         return MLP(W_1, b_1, W_2, b_2, self.activation)
+
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         hidden = self._activated(product(H, self.W_1) + self.b_1)
@@ -76,10 +81,14 @@ class Table:
         return self.bags.shape[-1] // self.outputs.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return by_distinct_rows(self._rows, H)
+        return self._row_by_row(H)
 
     def to(self, device: torch.device | str) -> "Table":
         return Table(self.bags.to(device), self.outputs.to(device))
+
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         H = H.to(torch.int64)
@@ -111,11 +120,15 @@ class Units:
         return len(self.W) // self.D
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return by_distinct_rows(self._rows, H)
+        return self._row_by_row(H)
 
     def to(self, device: torch.device | str) -> "Units":
         parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
         return Units(*(part.to(device) for part in parts), D=self.D)
+
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         n_operators, n_codes = self.readout.shape
