@@ -66,10 +66,10 @@ WORK = [(task, kind, what) for task in TASKS for kind in KINDS for what in SIZES
 WORK += [(task, "", "train ten seeds") for task in TASKS]
 
 
-def seconds(folder: Path, device: str) -> list[float]:
+def seconds(folder: Path, device: str, work: list[tuple[str, str, str]]) -> list[float]:
     """Of each piece of work, by the code in a folder."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", TIMED, device, json.dumps(WORK)],
+        [sys.executable, "-W", "ignore", "-c", TIMED, device, json.dumps(work)],
         env=os.environ | {"PYTHONPATH": str(folder), "OMP_WAIT_POLICY": "PASSIVE"},
         capture_output=True,
         text=True,
@@ -86,15 +86,18 @@ def main() -> None:
     parser.add_argument("newer", type=Path, nargs="?", default=Path(__file__).parents[1])
     parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="a word that the work's name must have")
     parser.add_argument("--out", type=Path)
     arguments = parser.parse_args()
+    chosen = [work for work in WORK if arguments.only in " ".join(work)]
     folders = [arguments.older.resolve(), arguments.newer.resolve()]
     times = [
-        [seconds(folder, arguments.device) for folder in folders] for _ in range(arguments.rounds)
+        [seconds(folder, arguments.device, chosen) for folder in folders]
+        for _ in range(arguments.rounds)
     ]
     lines = [f"| {arguments.device}: task | weights | what | older, s | newer, s | older / newer |"]
     lines.append("| --- | --- | --- | ---: | ---: | ---: |")
-    for i, work in enumerate(WORK):
+    for i, work in enumerate(chosen):
         older, newer = (min(both[side][i] for both in times) for side in (0, 1))
         lines.append(f"| {' | '.join(work)} | {older:.3f} | {newer:.3f} | {older / newer:.2f} |")
     print("\n".join(lines))
