@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactformer.model import exact
-from exactformer.model.exact import RowByRow, product
+from exactformer.model.exact import RowByRow, in_float32, product
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 200), st.integers(1, 20), st.integers(1, 20))
@@ -49,12 +49,23 @@ def test_a_row_is_computed_once():
     assert sum(calls) == first
 
 
-def test_rows_of_one_number_are_told_apart(monkeypatch):
-    monkeypatch.setattr(exact, "_numbers", lambda rows: torch.zeros(len(rows)).double())
+def test_rows_of_one_number_are_told_apart():
     apply = RowByRow(counting([]))
     H = torch.randint(0, 3, (100, 4)).float()
+    apply(H[:0])
+    assert apply.known is not None
+    apply.known = apply.known._replace(factors=torch.zeros(4).double())
     for _ in range(2):
         assert torch.equal(apply(H), H.double().sum(-1, keepdim=True).square())
+
+
+@given(st.floats(allow_nan=False))
+def test_float32_keeps_the_sign(number):
+    kept = in_float32(torch.tensor([number], dtype=torch.float64))
+    assert kept.dtype == torch.float32
+    assert torch.isfinite(kept).all()
+    assert bool(kept > 0) == (number > 0)
+    assert bool(kept < 0) == (number < 0)
 
 
 def test_what_is_remembered_has_a_bound(monkeypatch):

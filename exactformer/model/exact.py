@@ -31,12 +31,31 @@ def product(rows: Num[Tensor, "R d"], W: Num[Tensor, "d e"]) -> Float[Tensor, "R
     return total
 
 
-class _Known(NamedTuple):
-    """Distinct rows with their results, ascending by number."""
+def in_float32(numbers: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Numbers of the same signs in float32: none becomes zero or infinite that was not so."""
+    limits = torch.finfo(torch.float32)
+    sizes = numbers.abs().clamp(limits.tiny, limits.max)
+    return torch.copysign(sizes, numbers).where(numbers != 0, numbers).float()
 
+
+class _Known(NamedTuple):
+    """Distinct rows with their results, ascending by number. The number of a row is the sum of its
+    entries times `factors`, and `nothing` is the result of a row of zeros.
+    """
+
+    factors: Tensor
+    nothing: Tensor
     numbers: Tensor
     rows: Tensor
     results: Tensor
+
+    def fits(self, rows: Tensor) -> bool:
+        return self.rows.dtype == rows.dtype and self.rows.device == rows.device
+
+    def look_up(self, numbers: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Where each row is known, and which are not."""
+        place = torch.searchsorted(self.numbers, numbers).clamp_(max=len(self.numbers) - 1)
+        return place, (self.rows[place] != rows).any(-1)
 
 
 class RowByRow:
@@ -50,26 +69,40 @@ class RowByRow:
 
     def __call__(self, H: Float[Tensor, "... d"]) -> Float[Tensor, "... e"]:
         rows = H.flatten(0, -2)
+        if self.known is None or not self.known.fits(rows):
+            self.known = self._begin(rows)
         busy = rows.any(-1).nonzero().squeeze(-1)
-        out = self._results(rows.new_zeros(1, rows.shape[-1])).repeat(len(rows), 1)
+        out = self.known.nothing.repeat(len(rows), 1)
         for part in busy.split(ROWS_AT_ONCE):
-            out.index_copy_(0, part, self._results(rows[part]))
-        return out.view(*H.shape[:-1], -1)
+            out.index_copy_(0, part, self._results(self.known, rows[part]))
+        return out.view(*H.shape[:-1], out.shape[-1])
 
-    def _results(self, rows: Tensor) -> Tensor:
-        numbers = _numbers(rows)
-        known = self.known
-        if known is None or known.rows.dtype != rows.dtype or known.rows.device != rows.device:
-            known = _Known(numbers[:1], rows[:1], self.f(rows[:1]))
-        place, missing = _look_up(known, numbers, rows)
+    def _begin(self, rows: Tensor) -> _Known:
+        """Nothing but the row of zeros is known."""
+        d = rows.shape[-1]
+        factors = [pow(0x9E3779B1, place, 2**31 - 1) for place in range(1, d + 1)]
+        zero = rows.new_zeros(1, d)
+        nothing = self.f(zero)
+        return _Known(
+            torch.tensor(factors, dtype=torch.float64, device=rows.device),
+            nothing,
+            torch.zeros(1, dtype=torch.float64, device=rows.device),
+            zero,
+            nothing,
+        )
+
+    def _results(self, known: _Known, rows: Tensor) -> Tensor:
+        # Sums of whole numbers: the same in any order, and nearly always others for other rows.
+        numbers = (rows * known.factors).sum(-1)
+        place, missing = known.look_up(numbers, rows)
         if missing.any():
-            known = self._learn(known, rows[missing], numbers[missing])
-            place, missing = _look_up(known, numbers, rows)
-        results = known.results[place]
-        if missing.any():  # two rows that differ have one number
-            results[missing] = self.f(rows[missing])
-        self.known = known
-        return results
+            known = self.known = self._learn(known, rows[missing], numbers[missing])
+            place, missing = known.look_up(numbers, rows)
+            if missing.any():  # two rows that differ have one number
+                results = known.results[place]
+                results[missing] = self.f(rows[missing])
+                return results
+        return known.results[place]
 
     def _learn(self, known: _Known, rows: Tensor, numbers: Tensor) -> _Known:
         """What is known, and these rows: one of each number."""
@@ -81,18 +114,4 @@ class RowByRow:
             numbers, rows = torch.cat([known.numbers, numbers]), torch.cat([known.rows, rows])
             results = torch.cat([known.results, results])
         order = numbers.argsort()
-        return _Known(numbers[order], rows[order], results[order])
-
-
-def _look_up(known: _Known, numbers: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each row is known, and which are not."""
-    place = torch.searchsorted(known.numbers, numbers).clamp_(max=len(known.numbers) - 1)
-    return place, (known.rows[place] != rows).any(-1)
-
-
-def _numbers(rows: Tensor) -> Tensor:
-    """A number for each row, nearly always another for another row: a sum of whole numbers, which
-    is the same in any order.
-    """
-    factors = [pow(0x9E3779B1, place, 2**31 - 1) for place in range(1, rows.shape[-1] + 1)]
-    return (rows * torch.tensor(factors, dtype=torch.float64, device=rows.device)).sum(-1)
+        return _Known(known.factors, known.nothing, numbers[order], rows[order], results[order])

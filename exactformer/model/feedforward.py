@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from exactformer.model.architecture import Activation
-from exactformer.model.exact import RowByRow, product
+from exactformer.model.exact import RowByRow, in_float32, product
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -33,7 +33,8 @@ class MLP:
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """In float64, by multiplications and additions that no setting reaches: what a proof is
-        about. Many seeds at once are in training, and no proof is about them yet.
+        about. The result is given in float32, with its sign. Many seeds at once are in training,
+        and no proof is about them yet.
         """
         return self._row_by_row(H) if self.W_1.dim() == 2 else self.in_training(H)
 
@@ -53,7 +54,7 @@ class MLP:
 
     def _rows(self, H: Tensor) -> Tensor:
         hidden = self._activated(product(H, self.W_1) + self.b_1)
-        return product(hidden, self.W_2) + self.b_2
+        return in_float32(product(hidden, self.W_2) + self.b_2)
 
     def _activated(self, hidden: Tensor) -> Tensor:
         return hidden.square() if self.activation == "square" else hidden.relu()
@@ -95,7 +96,7 @@ class Table:
         hashes, order = self._sorted
         found = order[torch.searchsorted(hashes, hash_rows(H)).clamp(max=len(order) - 1)]
         same = (self.bags[found] == H).all(-1, keepdim=True)
-        return (self.outputs[found] * same) - 0.5
+        return (self.outputs[found] * same).float() - 0.5
 
 
 @dataclass(frozen=True)
@@ -140,4 +141,4 @@ class Units:
         known = (code >= 0) & (code < n_codes)
         token = self.readout.T.gather(0, code.clamp(0, n_codes - 1)).long()
         gate = H[:, self.D - n_operators : self.D] * (known & (token >= 0))
-        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate) - 0.5
+        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate).float() - 0.5
