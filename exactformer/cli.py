@@ -3,11 +3,11 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from itertools import count as count_from
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from typer.core import TyperGroup
@@ -18,7 +18,10 @@ from exactformer.domains.definition import load_algebra
 from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
 from exactformer.domains.nangia import format_nangia, parse_nangia
 from exactformer.domains.pythonic import parse_python
-from exactformer.domains.syntax import parse
+from exactformer.domains.syntax import Expression, parse
+
+if TYPE_CHECKING:
+    from exactformer.progress import Tell
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -153,29 +156,37 @@ def sample(
     from exactformer.domains.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, draw_balanced
+    from exactformer.progress import bar
 
     rng = np.random.default_rng(seed)
     write = str
-    if format == "tsv":
-        depth = 2 if depth is None else depth
-        if balanced:
-            expressions = draw_balanced(domain, depth, count, rng)
-        else:  # many are drawn some at a time
-            sizes = (min(DRAWN_AT_ONCE, count - done) for done in range(0, count, DRAWN_AT_ONCE))
-            expressions = chain.from_iterable(draw(domain, depth, size, rng) for size in sizes)
-    elif domain != CATALOG["listops"]() or depth is not None or balanced:
-        raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
-    else:
-        expressions, write = draw_long_range(count, rng), format_nangia
-    if as_json:
-        _print_json(
-            {"expression": write(e), "value": evaluate(e), "tokens": len(e)} for e in expressions
-        )
-        return
-    if format == "lra":
-        print(HEADER)
-    for expression in expressions:
-        print(f"{write(expression)}\t{evaluate(expression)}")
+
+    def some_at_a_time(depth: int, tell: "Tell") -> Iterator[Expression]:
+        for done in range(0, count, DRAWN_AT_ONCE):
+            tell("expressions", done, count)
+            yield from draw(domain, depth, min(DRAWN_AT_ONCE, count - done), rng)
+
+    with bar(shown=not sys.stdout.isatty()) as tell:
+        if format == "tsv":
+            depth = 2 if depth is None else depth
+            if balanced:
+                expressions = draw_balanced(domain, depth, count, rng)
+            else:
+                expressions = some_at_a_time(depth, tell)
+        elif domain != CATALOG["listops"]() or depth is not None or balanced:
+            raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
+        else:
+            expressions, write = draw_long_range(count, rng), format_nangia
+        if as_json:
+            _print_json(
+                {"expression": write(e), "value": evaluate(e), "tokens": len(e)}
+                for e in expressions
+            )
+            return
+        if format == "lra":
+            print(HEADER)
+        for expression in expressions:
+            print(f"{write(expression)}\t{evaluate(expression)}")
 
 
 def _print_json(items: Iterable[Any]) -> None:

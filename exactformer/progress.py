@@ -25,7 +25,7 @@ class _Rate(ProgressColumn):
 
 
 @contextmanager
-def bar() -> Iterator[Tell]:
+def bar(shown: bool = True) -> Iterator[Tell]:
     """A function that is told the progress; it is shown on a terminal, and gone at the end."""
     console = Console(stderr=True)
     columns = (
@@ -36,13 +36,18 @@ def bar() -> Iterator[Tell]:
         TimeElapsedColumn(),
     )
     with Progress(
-        *columns, console=console, disable=not console.is_terminal, transient=True
-    ) as shown:
-        task = shown.add_task("", total=None)
+        *columns,
+        console=console,
+        transient=True,
+        disable=not (shown and console.is_terminal),
+        redirect_stdout=False,  # results are no part of the display, wherever they go
+        redirect_stderr=False,
+    ) as progress:
+        task = progress.add_task("", total=None)
 
         def tell(unit: str, done: float, total: float | None) -> None:
-            if unit != shown.tasks[0].description:  # another rate
-                shown.reset(task, description=unit)
-            shown.update(task, completed=done, total=total)
+            if unit != progress.tasks[0].description:  # another rate
+                progress.reset(task, description=unit)
+            progress.update(task, completed=done, total=total)
 
         yield tell
