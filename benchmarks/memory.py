@@ -109,7 +109,8 @@ def main() -> None:
         "",
         f"`{' '.join(['python', *sys.argv])}`",
         "",
-        f"{arguments.rows:,} lines each, but for the last two. Rows wait on disk for their weights.",
+        f"{arguments.rows:,} lines each, but for the last two."
+        " Rows wait on disk for their weights.",
         "",
         "| file | command | exit status | seconds | peak memory, MB |",
         "|---|---|---:|---:|---:|",

@@ -20,7 +20,7 @@ from exactformer.engine.scan import END
 from exactformer.progress import bar
 
 BUFFER = 1 << 26  # bytes
-LINES_AT_ONCE = 1 << 22  # bytes of short lines: each has a few numbers of its own
+LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
 LONGEST_BAD_LINE = 1 << 28  # bytes; after that, no more lines are looked for
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
