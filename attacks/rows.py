@@ -192,7 +192,8 @@ class Damaged:
     wrong: tuple[int, ...] = ()  # lines with another label, where it is accepted
 
 
-def damage(sheet: Sheet, rng: np.random.Generator) -> tuple[str, Damaged]:
+def damage(sheet: Sheet, rng: np.random.Generator, name: str | None = None) -> tuple[str, Damaged]:
+    """The sheet with a damage of this name, or with any."""
     first = 1 if sheet.headed else 0
     place = int(rng.integers(first, len(sheet.lines)))
     line = sheet.lines[place]
@@ -250,7 +251,7 @@ def damage(sheet: Sheet, rng: np.random.Generator) -> tuple[str, Damaged]:
         del damages["another label"], damages["a tab less"]
     names = list(damages)
     weight = np.array([0.2 if name in ("a long field", "empty") else 1.0 for name in names])
-    name = str(rng.choice(names, p=weight / weight.sum()))
+    name = name or str(rng.choice(names, p=weight / weight.sum()))
     return name, damages[name]()
 
 
@@ -315,6 +316,19 @@ def bad_refusal(case: Damaged, name: str, printed: str, errors: str) -> str | No
     return None
 
 
+def trial(sheet: Sheet, case: Damaged, file: Path, piped: bool = False) -> str | None:
+    """What is wrong with what the command does on a damaged sheet."""
+    file.write_bytes(case.data)
+    name = "-" if piped else str(file)
+    arguments = tuple(argument.format(name) for argument in sheet.arguments)
+    try:
+        said = problem(sheet, case, name, run(arguments, case.data if piped else b""))
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+    shown = case.data if len(case.data) < 3_000 else case.data[:100]
+    return said and f"{' '.join(arguments)} on {shown!r}: {said}"
+
+
 def no_files(folder: Path) -> Iterator[tuple[str, str]]:
     """Names of what is no file of rows, and a word that each refusal must have."""
     yield str(folder), "directory"
@@ -337,21 +351,9 @@ def attack(count: int, seed: int) -> Report:
             for sheet in sheets(rng):
                 damaged, case = damage(sheet, rng)
                 piped = bool(rng.random() < 0.3)
-                (folder / "rows").write_bytes(case.data)
-                name = "-" if piped else str(folder / "rows")
-                arguments = tuple(argument.format(name) for argument in sheet.arguments)
-                try:
-                    result = run(arguments, case.data if piped else b"")
-                    said = problem(sheet, case, name, result)
-                except Exception as error:
-                    said = f"{type(error).__name__}: {error}"
                 report.count(f"{sheet.kind}: {damaged}")
-                if said:
-                    shown = case.data if len(case.data) < 3_000 else case.data[:100]
-                    report.found.append(
-                        f"seed {seed}, case {cases}: {' '.join(arguments)} on {shown!r} "
-                        f"({damaged}): {said}"
-                    )
+                if said := trial(sheet, case, folder / "rows", piped):
+                    report.found.append(f"seed {seed}, case {cases}, {damaged}: {said}")
                 cases += 1
                 if cases == count:
                     break

@@ -1,8 +1,9 @@
 """A small run of the attack with damaged files; and it would see faults if there were any."""
 
+import numpy as np
 import pytest
 
-from attacks.rows import attack, of_formulas, of_listops
+from attacks.rows import Sheet, attack, damage, of_formulas, of_listops, sheets, trial
 
 
 def test_a_small_run_finds_nothing():
@@ -13,17 +14,26 @@ def test_a_small_run_finds_nothing():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"),
+    ("name", "value", "kind", "damaged", "words"),
     [
-        ("exactformer.score.SHOWN_ROWS", 1, "expected (1,"),
-        ("exactformer.score.logic.relation", lambda left, right: "#", "expected ("),
-        ("exactformer.domains.formats.all_right", lambda name, results: results, "Error"),
+        ("score.SHOWN_ROWS", 1, "tsv", "another label", "expected (1,"),
+        ("score.logic.relation", lambda left, right: "#", "bowman", "none", "expected (0,"),
+        ("domains.formats.DIGITS", "012345678", "nangia", "none", "refused: exactformer: "),
+        ("domains.formats.all_right", lambda name, results: results, "lra", "NUL", "Error: "),
     ],
 )
-def test_it_sees_faults(monkeypatch, name, value, words):
-    monkeypatch.setattr(name, value)
-    report = attack(count=60, seed=2)
-    assert any(words in found for found in report.found)
+def test_it_sees_faults(monkeypatch, tmp_path, name, value, kind, damaged, words):
+    rng = np.random.default_rng(4)
+    sheet = next(sheet for _ in range(9) for sheet in sheets(rng) if enough(sheet, kind))
+    _, case = damage(sheet, rng, damaged)
+    assert trial(sheet, case, tmp_path / "rows") is None
+    monkeypatch.setattr(f"exactformer.{name}", value)
+    assert words in str(trial(sheet, case, tmp_path / "rows"))
+
+
+def enough(sheet: Sheet, kind: str) -> bool:
+    """Whether it is of the kind, and has rows enough for something to go wrong."""
+    return sheet.kind == kind and len(sheet.lines) > 10
 
 
 def test_its_own_evaluators():
