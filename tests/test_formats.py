@@ -167,7 +167,7 @@ def test_what_is_kept_goes_to_disk(monkeypatch):
     monkeypatch.setattr(formats, "KEPT_IN_MEMORY", 100)
     with Kept[str]() as kept:
         kept.keep([["one"] * 10, ["another"] * 1_000])
-        assert kept.file._rolled
+        assert vars(kept.file)["_rolled"]
         assert list(kept) == [["one"] * 10, ["another"] * 1_000]
 
 

@@ -42,7 +42,7 @@ def test_lines_through_a_small_window(algebra, seed, size):
     lines = [fuzzer.text().replace("\n", " ").replace("\r", " ") for _ in range(8)]
     data = "\n".join(lines).encode()
     found = [
-        result if isinstance(result, str) else result.problem
+        result.problem if isinstance(result, ExpressionError) else result
         for result in line_values(engine_for(algebra), Trickle(data), size=size)
     ]
     if not lines[-1]:
