@@ -29,12 +29,14 @@ class CardEngine(CpuEngine):
                 return self.algebra.values[number]
         return super().value(text, first_line)
 
-    def lines(self, text: Bytes, first_line: int = 1) -> list[str | ExpressionError]:
+    def lines(
+        self, text: Bytes, first_line: int = 1, told: int | None = None
+    ) -> list[str | ExpressionError | None]:
         """A text with a long line goes line by line."""
         parts = text.tobytes().split(b"\n")
         if max(map(len, parts)) < WORTH_A_CARD:
-            return super().lines(text, first_line)
-        results: list[str | ExpressionError] = []
+            return super().lines(text, first_line, told)
+        results: list[str | ExpressionError | None] = []
         for number, part in enumerate(parts, start=first_line):
             try:
                 results.append(self.value(part, number))

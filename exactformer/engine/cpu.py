@@ -163,16 +163,21 @@ class CpuEngine:
             results.append(value)
         return results
 
-    def lines(self, text: Bytes, first_line: int = 1) -> list[str | ExpressionError]:
-        """The value of each line of a text, or what is wrong with it."""
+    def lines(
+        self, text: Bytes, first_line: int = 1, told: int | None = None
+    ) -> list[str | ExpressionError | None]:
+        """The value of each line of a text, or what is wrong with it; None for a bad line after
+        as many as are `told`.
+        """
         ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
         begins = np.append(0, ends[:-1] + 1)
-        return [
-            self.algebra.values[v] if v >= 0 else self._wrong(text[begin:end], number)
-            for number, (begin, end, v) in enumerate(
-                zip(begins, ends, self._numbers(text, begins, ends), strict=True), first_line
-            )
+        numbers = self._numbers(text, begins, ends)
+        results: list[str | ExpressionError | None] = [
+            self.algebra.values[v] if v >= 0 else None for v in numbers.tolist()
         ]
+        for i in np.flatnonzero(numbers < 0)[:told].tolist():
+            results[i] = self._wrong(text[begins[i] : ends[i]], first_line + i)
+        return results
 
     def _wrong(self, line: Bytes, number: int) -> ExpressionError:
         try:
@@ -181,7 +186,7 @@ class CpuEngine:
             return error
         raise AssertionError("a line is worth the same alone and among others")
 
-    def _numbers(self, text: Bytes, begins: Places, ends: Places) -> list[int]:
+    def _numbers(self, text: Bytes, begins: Places, ends: Places) -> Places:
         """The number of the value of each text[begin:end], or -1; by two readers if long."""
         values = np.empty(len(begins), dtype=np.int64)
         half = int(np.searchsorted(begins, len(text) // 2)) if len(text) > WORTH_SHARING else 0
@@ -192,7 +197,7 @@ class CpuEngine:
         self._lines(text, *parts[1])
         if ahead:
             ahead.result()
-        return values.tolist()
+        return values
 
     def _lines(self, text: Bytes, begins: Places, ends: Places, values: Places) -> None:
         reader, done = self.reader(), 0
