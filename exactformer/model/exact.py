@@ -69,12 +69,13 @@ class RowByRow:
 
     def __call__(self, H: Float[Tensor, "... d"]) -> Float[Tensor, "... e"]:
         rows = H.flatten(0, -2)
-        if self.known is None or not self.known.fits(rows):
-            self.known = self._begin(rows)
-        busy = rows.any(-1).nonzero().squeeze(-1)
-        out = self.known.nothing.repeat(len(rows), 1)
-        for part in busy.split(ROWS_AT_ONCE):
-            out.index_copy_(0, part, self._results(self.known, rows[part]))
+        with torch.autocast(H.device.type, enabled=False):
+            if self.known is None or not self.known.fits(rows):
+                self.known = self._begin(rows)
+            busy = rows.any(-1).nonzero().squeeze(-1)
+            out = self.known.nothing.repeat(len(rows), 1)
+            for part in busy.split(ROWS_AT_ONCE):
+                out.index_copy_(0, part, self._results(self.known, rows[part]))
         return out.view(*H.shape[:-1], out.shape[-1])
 
     def _begin(self, rows: Tensor) -> _Known:
