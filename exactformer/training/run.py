@@ -21,16 +21,17 @@ import torch
 
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
+from exactformer.training.depth_one import padded
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
 from exactformer.training.loop import State, Trained, Trainer, begin
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
 from exactformer.weightfile import WeightFile, write_atomically
 
 CHECKPOINT = "checkpoint.safetensors"
-MOST_CASES = 100_000  # of depth 1
 CHECKPOINT_SECONDS = 2.0  # at least so long between two checkpoints
 
 
@@ -104,11 +105,10 @@ def train_seeds(
 
 def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) -> None:
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
-    if cases > MOST_CASES:
-        raise ValueError(
-            f"{algebra.name!r} has {cases} cases of depth 1 to learn from, "
-            f"more than the {MOST_CASES} that fit: construct it instead"
-        )
+    what = f"cases of depth 1 of {algebra.name!r} to learn from"
+    require(what, cases, MOST_LEARNED, "construct it instead")
+    numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
+    require(f"numbers of all {what}", numbers, MOST_NUMBERS, "construct it instead")
     if slots_of(algebra) > 1 and recipe.estimator not in RANK_ESTIMATORS:
         raise ValueError(
             f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the rank gate "
