@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from exactformer.domains.bounds import LONGEST_FILE, require
+from exactformer.domains.bounds import LONGEST_TEXT, require
 
 SHOWN = 40  # characters of what was found
 LARGEST_NUMBER = 1e300  # neither infinite nor no number, and a float holds it
@@ -15,9 +15,9 @@ LARGEST_NUMBER = 1e300  # neither infinite nor no number, and a float holds it
 def read_bytes(path: Path) -> bytes:
     """A whole file, unless it is too long to be one of ours."""
     with open(path, "rb") as file:
-        content = file.read(LONGEST_FILE + 1)
-    if len(content) > LONGEST_FILE:
-        raise ValueError(f"{path}: expected {LONGEST_FILE} bytes at most, found more")
+        content = file.read(LONGEST_TEXT + 1)
+    if len(content) > LONGEST_TEXT:
+        raise ValueError(f"{path}: expected {LONGEST_TEXT} bytes at most, found more")
     return content
 
 
