@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.catalog import find_algebra
+from exactformer.domains.plain import read_bytes
 from exactformer.domains.syntax import operands_before
 from exactformer.domains.units import slots_of, units_of
 from exactformer.weightfile import UNITS, Arrays, WeightFile
@@ -94,6 +95,9 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
     G_R = _integers(arrays["G_R"]) if "G_R" in arrays else None
     first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     slots = len(first_tensor) // len(algebra.vocabulary)
+    numbers = len(first_tensor) + (arrays["W_1"].shape[1] if "W_1" in arrays else 0)
+    every_order = algebra.ordered or G_R is not None
+    algebra.require_listable(every_order=every_order, numbers=numbers)
     cases = _cases(algebra, G_R, slots)
     H, groups = _received(cases, W_Q @ W_K.T)
     if "bags" in arrays:
@@ -204,7 +208,7 @@ def _built_in(algebra: Algebra) -> Algebra:
 def verify(proof_path: Path, weights_path: Path) -> Findings:
     """Check a proof file against a weights file; raises ProofRejected where they disagree."""
     try:
-        proof = json.loads(proof_path.read_text())
+        proof = json.loads(read_bytes(proof_path))
         claims = {name: proof[name] for name in ("weights_sha256", "verdict", "conditions", "rows")}
         margins = [proof[name] for name in ("smallest_margin", "rounding_bound")]
         algebra = Algebra.from_dict(proof["algebra"])
@@ -219,7 +223,10 @@ def verify(proof_path: Path, weights_path: Path) -> Findings:
         raise ProofRejected(f"{proof_path} is about other weights than {weights_path}")
     if algebra != file.algebra:
         raise ProofRejected(f"{proof_path} is about another algebra than {weights_path}")
-    findings = check(algebra, file.arrays, file.activation)
+    try:
+        findings = check(algebra, file.arrays, file.activation)
+    except ValueError as error:
+        raise ValueError(f"{weights_path}: {error}") from None
     found = {"verdict": "exact", "rows": findings.rows, "conditions": findings.conditions}
     if not findings.exact:
         failed = [name for name, holds in findings.conditions.items() if not holds]
