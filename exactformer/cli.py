@@ -358,22 +358,42 @@ def certify(
 def verify(
     proof: Annotated[Path, typer.Argument(metavar="PROOF", help="A file that certify wrote.")],
     weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights it is about.")],
+    algebra: Annotated[
+        Algebra | None,
+        typer.Option(
+            parser=_algebra,
+            metavar="DOMAIN",
+            help="The algebra that both must be about. Without it they are about what they say "
+            "themselves, which is sure only where that is built in.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
+    from exactformer.verify.proof import algebra_sha256, is_built_in
 
+    facts: dict[str, object] = {}
     try:
-        findings = check_proof(proof, weights)
+        findings = check_proof(proof, weights, algebra)
+        about = findings.algebra
+        origin = "built in" if is_built_in(about) else "as asked for" if algebra else "not built in"
         margin = float(findings.smallest_margin)
-        accepted, reason = True, f"{findings.algebra}, {findings.rows} rows, margin {margin:.6g}"
+        facts = {"algebra": about.name, "algebra_sha256": algebra_sha256(about), "is": origin}
+        kind = findings.checked
+        accepted, reason = True, f"{findings.rows} {kind}, margin {margin:.6g}"
     except ProofRejected as rejection:
         accepted, reason = False, str(rejection)
     if as_json:
-        print(json.dumps({"accepted": accepted, "reason": reason}, ensure_ascii=False))
+        print(json.dumps({"accepted": accepted, "reason": reason, **facts}))
     else:
-        print(f"{'accepted' if accepted else 'rejected'}: {reason}")
+        shown = ascii(reason)[1:-1]  # a file could hold what moves the cursor
+        print(f"{'accepted' if accepted else 'rejected'}: {shown}")
+        if facts:
+            print(f"  algebra  {about.name} ({origin}), sha256 {facts['algebra_sha256']}")
+        if facts and origin == "not built in":
+            print("  what that name stands for is the file's own word: --algebra ties it to yours")
     if not accepted:
         raise typer.Exit(1)
 

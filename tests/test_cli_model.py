@@ -214,9 +214,11 @@ def test_construct_certify_verify(tmp_path):
     printed = output("certify", "listops", "--weights", weights, "--out", proof)
     assert printed.startswith("exact\n")
     assert json.loads(proof.read_text())["verdict"] == "exact"
-    assert output("verify", proof, weights).startswith("accepted: listops, 5901 rows")
+    said = output("verify", proof, weights, "--algebra", "listops")
+    assert said.startswith("accepted: 5901 rows, margin")
+    assert "algebra  listops (built in), sha256 " in said
     answer = json.loads(output("verify", proof, weights, "--json"))
-    assert answer["accepted"] is True
+    assert (answer["accepted"], answer["algebra"], answer["is"]) == (True, "listops", "built in")
 
 
 @pytest.mark.parametrize("weights", ["constructed", "constructed/table", "fitted"])

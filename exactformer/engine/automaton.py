@@ -59,10 +59,10 @@ def read_off(algebra: Algebra, weights: Weights) -> SpanAutomaton:
     """The automaton of weights that are proved exact; others are refused."""
     found = findings(algebra, weights)
     if not found.exact:
-        failed = [name for name, holds in found.conditions.items() if not holds]
         raise ValueError(
             f"the fast engine needs weights that are certified exact; not so here: "
-            f"{'; '.join(failed)}. `exactformer certify` tells more, and --engine model runs them"
+            f"{'; '.join(found.failed)}. "
+            f"`exactformer certify` tells more, and --engine model runs them"
         )
     return _Builder(algebra, weights).build()
 

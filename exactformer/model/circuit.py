@@ -19,8 +19,9 @@ The paper's attention adds operands up, so it cannot tell `5-3` from `3-5`. With
 can: a count of the same kind as the one that finds the depth, restarted in each cluster, gives a
 token its rank, the rank selects a slot, and tokens add up slot by slot.
 
-X, Q, K and H hold small whole numbers only, so float32, bfloat16 and float16 all give them exactly.
-The feedforward is the one place with real numbers; it runs in the precision of its own weights.
+X, Q, K and H hold small whole numbers only, so float32, bfloat16 and float16 all give them exactly,
+and so does any library's matrix product of one-hot rows. Real numbers come up in two places, the
+feedforward and dense vectors; both are computed in float64 as `exact.py` says.
 """
 
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
+from exactformer.model.exact import by_distinct_rows, product
 
 
 @runtime_checkable
@@ -215,8 +217,10 @@ def steps(
 
 def read_tokens(X: Tensor, weights: Weights) -> Tensor:
     """One-hot rows of a state of dense vectors; the map back is the transpose of E."""
-    return X if weights.E is None else (X @ weights.E.to(X.dtype).mT > 0.5).to(X.dtype)
+    E = weights.E
+    return X if E is None else (by_distinct_rows(lambda x: product(x, E.mT), X) > 0.5).to(X.dtype)
 
 
 def write_tokens(Y: Tensor, weights: Weights) -> Tensor:
-    return Y if weights.E is None else Y @ weights.E.to(Y.dtype)
+    E = weights.E
+    return Y if E is None else by_distinct_rows(lambda y: product(y, E), Y).to(Y.dtype)

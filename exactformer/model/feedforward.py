@@ -1,6 +1,5 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -8,18 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from exactformer.model.architecture import Activation
-
-ROWS_AT_ONCE = 1 << 16  # keeps the hidden layer of a long sequence from filling the memory
-
-
-def _by_rows(f: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
-    """Apply f to each row of H. Most rows of a long sequence are zero: those share one result."""
-    rows = H.flatten(0, -2)
-    busy = rows.any(-1).nonzero().squeeze(-1)
-    empty = f(rows.new_zeros(1, rows.shape[-1]))
-    results = [f(rows[part]) for part in busy.split(ROWS_AT_ONCE)]
-    out = empty.expand(len(rows), -1).index_copy(0, busy, torch.cat(results))
-    return out.view(*H.shape[:-1], -1)
+from exactformer.model.exact import by_distinct_rows, product
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -43,23 +31,27 @@ class MLP:
         return self.W_1.shape[-2] // self.W_2.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return _by_rows(self._rows, H) if self.W_1.dim() == 2 else self._rows(H)
+        """In float64, by multiplications and additions that no setting reaches: what a proof is
+        about. Many seeds at once are in training, and no proof is about them yet.
+        """
+        return by_distinct_rows(self._rows, H) if self.W_1.dim() == 2 else self.in_training(H)
+
+    def in_training(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
+        """The same in float32 by matrix products: quick, and only as exact as torch is set to."""
+        with torch.autocast(H.device.type, enabled=False):
+            hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
+            return self._activated(hidden) @ self.W_2 + self.b_2.unsqueeze(-2)
 
     def to(self, device: torch.device | str) -> "MLP":
         W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
         return MLP(W_1, b_1, W_2, b_2, self.activation)
 
     def _rows(self, H: Tensor) -> Tensor:
-        """In float32 proper, whatever torch is set to: the proof is about its rounding."""
-        if H.is_cuda and torch.get_float32_matmul_precision() != "highest":
-            raise ValueError(
-                "the feedforward needs float32 products without TF32: "
-                'torch.set_float32_matmul_precision("highest")'
-            )
-        with torch.autocast(H.device.type, enabled=False):
-            hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
-            hidden = hidden.square() if self.activation == "square" else hidden.relu()
-            return hidden @ self.W_2 + self.b_2.unsqueeze(-2)
+        hidden = self._activated(product(H, self.W_1) + self.b_1)
+        return product(hidden, self.W_2) + self.b_2
+
+    def _activated(self, hidden: Tensor) -> Tensor:
+        return hidden.square() if self.activation == "square" else hidden.relu()
 
 
 @dataclass(frozen=True)
@@ -84,7 +76,7 @@ class Table:
         return self.bags.shape[-1] // self.outputs.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return _by_rows(self._rows, H)
+        return by_distinct_rows(self._rows, H)
 
     def to(self, device: torch.device | str) -> "Table":
         return Table(self.bags.to(device), self.outputs.to(device))
@@ -119,7 +111,7 @@ class Units:
         return len(self.W) // self.D
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return _by_rows(self._rows, H)
+        return by_distinct_rows(self._rows, H)
 
     def to(self, device: torch.device | str) -> "Units":
         parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
@@ -127,12 +119,11 @@ class Units:
 
     def _rows(self, H: Tensor) -> Tensor:
         n_operators, n_codes = self.readout.shape
-        with torch.autocast(H.device.type, enabled=False):
-            H = H.double()
-            u = H @ self.W.double() + self.b
-            cut = u.clamp(min=0).minimum(self.cap.double())
-            g = torch.where(self.period > 0, u.remainder(self.period.clamp(min=1)), cut)
-            code = (g @ self.code.double()).long()
+        H = H.double()
+        u = product(H, self.W) + self.b
+        cut = u.clamp(min=0).minimum(self.cap.double())
+        g = torch.where(self.period > 0, u.remainder(self.period.clamp(min=1)), cut)
+        code = product(g, self.code).long()
         known = (code >= 0) & (code < n_codes)
         token = self.readout.T.gather(0, code.clamp(0, n_codes - 1)).long()
         gate = H[:, self.D - n_operators : self.D] * (known & (token >= 0))
