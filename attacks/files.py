@@ -30,7 +30,7 @@ from exactformer.verify import ProofRejected
 CLAIM = "A damaged or forged file is refused in one line that names it, or is harmless."
 MEMORY = "/dev/shm"
 SECONDS, BYTES = 10, 2 << 30  # for one file
-COMMANDS_EVERY = 5_000  # mutants, of which so many as there are kinds go through the command too
+COMMANDS_EVERY = 10_000  # mutants, of which as many as there are kinds go through the command too
 REFUSALS = (ValueError, OSError, ProofRejected)
 
 

@@ -202,7 +202,7 @@ def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
         raise ValueError(f"{path} is about other weights than {weights}: remove one of them")
     model = Model(algebra, from_file(file), file.origin)
     if proof.exists():
-        verdict = _proved(proof, weights, file.sha256)
+        verdict = _proved(proof, weights, file)
     else:
         certificate = model.certify()
         certificate.save(proof)
@@ -212,15 +212,15 @@ def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
     return Result(seed, model, record)
 
 
-def _proved(proof: Path, weights: Path, sha256: str) -> str:
+def _proved(proof: Path, weights: Path, file: WeightFile) -> str:
     """The verdict of a proof file: an exact one is verified, others must be about the weights."""
     try:
         held = read_json(read_bytes(proof))
         if not isinstance(held, dict) or held.get("verdict") not in VERDICTS:
             raise ValueError(f"{proof}: expected a verdict, found none")
         if held["verdict"] == "exact":
-            verify(proof, weights)
-        elif held.get("weights_sha256") != sha256:
+            verify(proof, weights, file.algebra)
+        elif held.get("weights_sha256") != file.sha256:
             raise ValueError(f"{proof} is about other weights than {weights}")
     except (ValueError, ProofRejected) as error:
         reason = str(error) if str(proof) in str(error) else f"{proof}: {error}"
