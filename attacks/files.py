@@ -30,7 +30,7 @@ from exactformer.verify import ProofRejected
 CLAIM = "A damaged or forged file is refused in one line that names it, or is harmless."
 MEMORY = "/dev/shm"
 SECONDS, BYTES = 10, 2 << 30  # for one file
-COMMANDS_EVERY = 10_000  # mutants, of which as many as there are kinds go through the command too
+COMMANDS_EVERY = 10_000  # mutants, of which the first of each kind go through the command too
 REFUSALS = (ValueError, OSError, ProofRejected)
 
 
@@ -46,7 +46,10 @@ class Outcome:
     fault: str | None
 
 
-def attack(count: int, seed: int, only: int | None = None) -> Report:
+def attack(
+    count: int, seed: int, only: int | None = None, commands_every: int = COMMANDS_EVERY
+) -> Report:
+    """With `only`, that one mutant; `commands_every` as above, 0 for none."""
     report = Report(CLAIM)
     in_memory = MEMORY if Path(MEMORY).is_dir() else None  # disks are slow
     with tempfile.TemporaryDirectory(dir=in_memory) as folder, _limits():
@@ -56,8 +59,8 @@ def attack(count: int, seed: int, only: int | None = None) -> Report:
             rng = Random(f"{seed}/{number}")
             target.mutate(rng)
             outcome = _read(target, lambda target=target, rng=rng: target.read(rng))
-            by_command = number % COMMANDS_EVERY < len(kinds) and target.command()
-            if outcome.fault is None and by_command:
+            by_command = commands_every and number % commands_every < len(set(map(id, kinds)))
+            if outcome.fault is None and by_command and target.command():
                 outcome.fault = _command_fault(target.command(), target.lists_mistakes, outcome)
                 report.count("by the command")
             report.count(f"{target.name}, {'accepted' if outcome.refusal is None else 'refused'}")
@@ -146,9 +149,10 @@ def main() -> None:
     )
     parser.add_argument("--count", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commands-every", type=int, default=COMMANDS_EVERY)
     parser.add_argument("--only", type=int, help="repeat this mutant and keep its files here")
     arguments = parser.parse_args()
-    report = attack(arguments.count, arguments.seed, arguments.only)
+    report = attack(**vars(arguments))
     print(report.claim)
     for kind, number in sorted(report.tried.items()):
         print(f"{number:>8}  {kind}")

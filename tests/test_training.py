@@ -1,7 +1,7 @@
 """Training as a whole: it ends with proofs, it repeats itself to the byte, and it loses nothing.
 
-Boolean trains in seconds, so it is what whole runs are tried on. That a run can be killed twenty
-times, and on arithmetic too, is shown by `python benchmarks/killing.py`.
+Boolean trains in seconds, so it is what whole runs are tried on. That a run can be killed a hundred
+times is shown by `python -m attacks.kills`.
 """
 
 import json
