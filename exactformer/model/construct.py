@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
@@ -29,8 +30,8 @@ Codes = tuple[tuple[int, ...], ...]  # a whole number for each value, slot by sl
 # threshold sits between the outputs 0 and 1 and so everything is a multiple of one half.
 EXACT_SUM = 1 << 23
 
-# Cases up to which the perceptron in closed form is tried first, and up to which a table is made.
-FEW_CASES, MOST_CASES = 5_000, 2_000_000
+# Cases up to which the perceptron in closed form is tried first.
+FEW_CASES = 5_000
 
 # Beyond this many bags the search for small codes is slower than it is worth.
 SMALL_TABLE = 5_000
@@ -158,8 +159,8 @@ def closed_form(algebra: Algebra) -> MLP:
     float32 adds exactly; where none are small enough, this raises a ValueError and the table is
     left.
     """
-    algebra.require_fan_in()
     D, S, first = len(algebra.vocabulary), slots_of(algebra), algebra.first_operator
+    algebra.require_listable(every_order=S > 1)
     columns: list[tuple[Tensor, int, Tensor]] = []  # weights in, bias, weights out of each unit
     for o, operator in enumerate(algebra.operators):
         codes = min(

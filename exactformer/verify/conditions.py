@@ -67,6 +67,9 @@ def _check_rows(
     G_R = arrays["G_R"].astype(np.int64) if "G_R" in arrays else None
     first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     slots = len(first_tensor) // len(algebra.vocabulary)
+    numbers = len(first_tensor) + (arrays["W_1"].shape[1] if "W_1" in arrays else 0)
+    every_order = algebra.ordered or G_R is not None
+    algebra.require_listable(every_order=every_order, numbers=numbers)
     cases = every_case(algebra, G_R, slots)
     H, groups = every_receipt(cases, W_Q @ W_K.T)
     if "bags" in arrays:

@@ -7,15 +7,15 @@ weights and comparing the two, so that there is no field that nobody checks.
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import find_algebra
+from exactformer.domains.plain import read_bytes, read_json
 from exactformer.verify.conditions import Findings, check
 from exactformer.weightfile import WeightFile
 
 FORMAT = "exactformer proof 2"
-LARGEST_FILE = 2**26  # bytes
 
 ARITHMETIC = {
     "counts, ranks and routed sums": "whole numbers, exact in float32, float16 and bfloat16",
@@ -89,7 +89,10 @@ def verify(proof_path: Path, weights_path: Path, algebra: Algebra | None = None)
         raise ProofRejected(f"{weights_path}: {error}") from None
     if proof.get("weights_sha256") != file.sha256:
         raise ProofRejected(f"{proof_path} is about other weights than {weights_path}")
-    findings = check(file.algebra, file.arrays, file.activation)
+    try:
+        findings = check(file.algebra, file.arrays, file.activation)
+    except ValueError as error:
+        raise ValueError(f"{weights_path}: {error}") from None
     if not findings.exact:
         raise ProofRejected(f"{weights_path}: not proved exact: {'; '.join(findings.failed)}")
     expected = proof_of(file.algebra, file.sha256, findings)
@@ -105,28 +108,13 @@ def verify(proof_path: Path, weights_path: Path, algebra: Algebra | None = None)
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        with open(path, "rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-        if len(data) > LARGEST_FILE:
-            raise ValueError(f"it has more than {LARGEST_FILE} bytes")
-        proof = json.loads(data, object_pairs_hook=_object, parse_constant=_no_number)
+        proof = read_json(read_bytes(path))
         if not isinstance(proof, dict) or proof.get("format") != FORMAT:
             found = proof.get("format", "none") if isinstance(proof, dict) else "no object"
             raise ValueError(f"expected the format {FORMAT!r}, found {str(found)[:60]!r}")
         return proof
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{path}: expected a proof file, found none: {error}") from None
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a field is there twice")
-    return found
-
-
-def _no_number(constant: str) -> NoReturn:
-    raise ValueError(f"expected a number, found {constant}")
 
 
 def _as_text(value: Any) -> str:
