@@ -344,8 +344,9 @@ def test_what_is_too_long_by_other_clients(served):
     for more in ({}, {"connection": "close"}):
         answer = httpx.post(address, content=content, headers=headers | more, timeout=SECONDS)
         assert answer.status_code == 413
-    with pytest.raises(urllib.error.HTTPError, match="413"):
+    with pytest.raises(urllib.error.HTTPError, match="413") as refused:
         urllib.request.urlopen(urllib.request.Request(address, content, headers), timeout=SECONDS)
+    refused.value.close()
 
 
 def test_a_client_that_asks_first_is_told_at_once(served):
