@@ -38,7 +38,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
     width = chaining + 1 + len(pairs)
 
     kind = np.uint16 if (states + 1) * width < 1 << 16 else np.uint32  # a small table is quicker
-    no = int(np.iinfo(kind).max)
+    no = np.int64(np.iinfo(kind).max)  # a plain int would have to fit beside an int32
     table = np.full((states + 1, width), no, dtype=kind)
     table[:states, :n_tokens] = np.where(step[:states] >= 0, step[:states] * width, no)
     table[:states, OPEN] = np.where(step[:states, 2] >= 0, automaton.start * width, no)
@@ -86,7 +86,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
         trie_token=lexer.trie_token,
         guarded=lexer.guarded,
         step=table.ravel(),
-        no=no,
+        no=int(no),
         width=width,
         start=automaton.start * width,
         unknown=states * width,
