@@ -4,7 +4,6 @@ An `Algebra` is data. Everything that differs between Boolean formulas, arithmet
 and ListOps is in one of these; nothing else in the package knows a task by name.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from exactformer.domains.lexicon import symbol_problem
 from exactformer.domains.rules import RuleTable, count_keys, find_rule, operand_keys
 
 Ints = NDArray[np.int64]
@@ -179,11 +179,8 @@ class Algebra:
         for symbol in [*self.values, *(op.symbol for op in self.operators), *self.spellings]:
             if symbol in seen:
                 raise ValueError(f"algebra {self.name!r}: the symbol {symbol!r} is used twice")
-            if not symbol or re.search(r"\s", symbol):
-                raise ValueError(
-                    f"algebra {self.name!r}: expected a symbol without white space, "
-                    f"found {symbol!r}"
-                )
+            if problem := symbol_problem(symbol):
+                raise ValueError(f"algebra {self.name!r}: {problem}, found {symbol!r}")
             square = symbol in ("[", "]") and symbol in self.spellings
             if not square and any(bracket in symbol for bracket in BRACKETS):
                 raise ValueError(f"algebra {self.name!r}: {symbol!r} contains a bracket")
