@@ -1,5 +1,6 @@
 """Random algebras with random symbols, and random texts in them, right and damaged."""
 
+import re
 from itertools import product
 from random import Random
 
@@ -7,26 +8,58 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.rules import operand_keys
 from tests.texts import SHAPES, spoil, tree
 
-LETTERS = "abxyzATFNr_"
+LETTERS = "abxyzATFNr"
 DIGITS = "0123456789"
 MARKS = "+-*/&|~!<>=?.:,;@#$%^`'\"{}\\"
 OTHER_MARKS = "∧∨∼−×→§¬…🙂"
 OTHER_LETTERS = "éßжλ真１²ªक"
 MIXED = ("-1", "0.5", "a+", "x'", "C#", "e\u0301", "e\u0301t", "c\u0301", "क्ष", "1/2", "+_", "∧T")
 LONG = ("a_word_of_17_chars", "the_very_longest", "<=================>", "<==============>")
-THEMES = {  # what symbols are made of, and how likely
-    "single": (LETTERS + DIGITS + MARKS,),
-    "words": (LETTERS, LETTERS, DIGITS),
-    "marks": (MARKS, MARKS, OTHER_MARKS),
-    "ascii": (LETTERS, DIGITS, MARKS),
-    "brackets beside": (LETTERS, MARKS, OTHER_MARKS),
-    "anything": (LETTERS, DIGITS, MARKS, OTHER_MARKS, OTHER_LETTERS),
+# What values, operators and other spellings are made of: kinds of characters, each as likely. One
+# that stands alone gives single characters only.
+ASCII = (LETTERS, DIGITS, MARKS)
+THEMES = {
+    "packed": ((LETTERS + DIGITS,), (MARKS,), (LETTERS, LETTERS + "_")),
+    "packed marks": ((MARKS,), (MARKS + OTHER_MARKS,), (LETTERS, DIGITS, LETTERS)),
+    "words": ((LETTERS, DIGITS), (LETTERS, LETTERS), ASCII),
+    "letters": ((LETTERS,), (LETTERS,), (LETTERS, MARKS)),
+    "marks": ((MARKS, OTHER_MARKS), (MARKS, OTHER_MARKS), ASCII),
+    "ascii": (ASCII, ASCII, ASCII),
+    "anything": ((*ASCII, OTHER_MARKS, OTHER_LETTERS),) * 3,
 }
 MOST_CASES = 300  # of an operator, so that a model is made at once
 
-SPACES = (" ", " ", " ", " ", "", "", "\t", "\r", "  ", "\x0b\x0c", "\x1c", "\x85", "\xa0", "\u2003")
+SPACES = (
+    " ",
+    " ",
+    " ",
+    " ",
+    "",
+    "",
+    "\t",
+    "\r",
+    "  ",
+    "\x0b\x0c",
+    "\x1c",
+    "\x85",
+    "\xa0",
+    "\u2003",
+)
 SPACES += ("\u2028", "\u3000", " " * 20)
-STRAY = ("x", "é", "\u0301", "\0", "\x7f", "\x1b", "\ud800", "\udcff", "\u200b", "\u200d", "１", "_")
+STRAY = (
+    "x",
+    "é",
+    "\u0301",
+    "\0",
+    "\x7f",
+    "\x1b",
+    "\ud800",
+    "\udcff",
+    "\u200b",
+    "\u200d",
+    "１",
+    "_",
+)
 STRAY += ("\ufffd", "(", ")", "[", "]", "§", "∧", "12", "&&", "\u0660", "\U0001f600", "−", "\u2060")
 NO_TEXT = (b"\xff", b"\xc3", b"\xe2\x88", b"\x80", b"\xed\xa0\x80", b"\xf0\x9f", b"\xc0\xa8")
 
@@ -38,24 +71,25 @@ class Symbols:
         self.rng, self.theme = rng, rng.choice(list(THEMES))
         self.used = {"(", ")", "[", "]"}
 
-    def draw(self) -> str:
+    def draw(self, role: int) -> str:
+        """Of a value (0), an operator (1) or another spelling (2)."""
         while True:
-            symbol = self._draw()
+            symbol = self._draw(THEMES[self.theme][role])
             if symbol not in self.used:
                 self.used.add(symbol)
                 return symbol
 
-    def _draw(self) -> str:
-        rng, kinds = self.rng, THEMES[self.theme]
-        kind = rng.choice(kinds)
-        if self.theme == "single":
-            # One letter each, while there are some.
-            return "".join(rng.choice(kind) for _ in range(1 if len(self.used) < 30 else 2))
+    def _draw(self, kinds: tuple[str, ...]) -> str:
+        rng, kind = self.rng, self.rng.choice(kinds)
         others = sorted(self.used - set("()[]"))
-        if others and rng.random() < 0.35:  # related to another
-            other = rng.choice(others)
-            extra = rng.choice(other if rng.random() < 0.5 else kind)
-            return rng.choice([other + extra, extra + other, other[:-1] or extra, other + other])
+        if self.theme != "anything":  # no letters in marks
+            others = [symbol for symbol in others if symbol[0].isalnum() == kind[0].isalnum()]
+        if len(kinds) == 1 and len(self.used) < len(kind) // 2:
+            return rng.choice(kind)
+        if others and rng.random() < 0.4:  # related to others
+            one, other = rng.choice(others), rng.choice(others)
+            extra = rng.choice(kind)
+            return rng.choice([one + extra, extra + one, one[:-1] or extra, one + other])
         if self.theme == "anything" and rng.random() < 0.25:
             return rng.choice(MIXED)
         if rng.random() < 0.03:
@@ -70,7 +104,7 @@ def random_algebra(rng: Random, name: str) -> Algebra:
 
 def tables(rng: Random, name: str) -> Algebra:
     """An algebra with symbols of no interest."""
-    notation = rng.choice(["infix", "prefix"])
+    notation = "infix" if rng.random() < 0.5 else "prefix"
     values = tuple(f"v{i}" for i in range(rng.choice([1, 2, 2, 3, 4, 5, 7, 10, 12])))
     operators = []
     for number in range(rng.randint(1, 4)):
@@ -92,19 +126,21 @@ def respelt(algebra: Algebra, rng: Random) -> Algebra:
     while True:
         try:
             return _respelt(algebra, rng)
-        except ValueError:  # a symbol that no algebra may have, such as one that begins with an accent
+        except (
+            ValueError
+        ):  # a symbol that no algebra may have, such as one that begins with an accent
             continue
 
 
 def _respelt(algebra: Algebra, rng: Random) -> Algebra:
     symbols = Symbols(rng)
-    values = tuple(symbols.draw() for _ in algebra.values)
+    values = tuple(symbols.draw(0) for _ in algebra.values)
     operators = tuple(
-        Operator(symbols.draw(), op.arities, op.table, op.ordered) for op in algebra.operators
+        Operator(symbols.draw(1), op.arities, op.table, op.ordered) for op in algebra.operators
     )
     named = [*values, *(op.symbol for op in operators)]
-    spellings = {symbols.draw(): rng.choice(named) for _ in range(rng.choice([0, 0, 1, 2, 4, 8]))}
-    if rng.random() < 0.3:
+    spellings = {symbols.draw(2): rng.choice(named) for _ in range(rng.choice([0, 1, 2, 4, 8]))}
+    if rng.random() < 0.25:
         spellings |= {"[": "(", "]": ")"}
     return Algebra(algebra.name, values, operators, algebra.notation, spellings)
 
@@ -128,9 +164,21 @@ class Texts:
             ids = spoil(self.algebra, ids, rng)
         text = self._spelt(ids)
         for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
-            place = rng.randrange(len(text) + 1)
-            text = text[:place] + rng.choice([*self.pieces, ""]) + text[place + rng.randint(0, 2) :]
+            text = self._damaged(text)
         return text
+
+    def _damaged(self, text: str) -> str:
+        rng, place = self.rng, self.rng.randrange(len(text) + 1)
+        match rng.randrange(6):
+            case 0:  # words glued
+                return re.sub(r"\s+", "", text[:place]) + text[place:]
+            case 1:  # or one space less
+                return text[:place] + re.sub(r"\s+", "", text[place:], count=1)
+            case 2:  # an end too early, with nothing to be seen after it
+                return text[:place] + rng.choice(SPACES) * rng.choice([0, 1, 300])
+            case _:
+                piece = rng.choice([*self.pieces, ""])
+                return text[:place] + piece + text[place + rng.randint(0, 2) :]
 
     def _spelt(self, ids: list[int]) -> str:
         """Any symbol of each token; brackets pair, mostly; packed, with spaces, or at random."""
@@ -149,7 +197,7 @@ class Texts:
                     square = squares.pop()
                 word = ("[" if square else "(") if token == 0 else "]" if square else ")"
             words.append(word)
-        match rng.choice("single packed careful careful free".split()):
+        match rng.choice(["single", "packed", "careful", "careful", "free"]):
             case "single":
                 return " ".join(words)
             case "packed":

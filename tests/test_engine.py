@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attacks.spellings import AtOnce
 from exactformer.api import construct, load
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
@@ -45,13 +46,6 @@ EVERY = [*ALGEBRAS, SUMS, PREFIXES]
 @cache
 def engine_for(algebra: Algebra) -> CpuEngine:
     return CpuEngine(read_off(algebra, construct(algebra).weights), algebra)
-
-
-class AtOnce:
-    """Runs what it is given before it goes on: the second reader takes all that it can."""
-
-    def submit(self, job) -> None:
-        job()
 
 
 # Even short texts are shared, in small parts, with much of each left over.

@@ -19,7 +19,7 @@ DIGEST = sha256().digest_size
 
 def compiled(function: Callable[..., Any]) -> Any:
     """`function`, compiled at its first call; it gives up the interpreter's lock."""
-    dispatcher = njit(nogil=True)(function)
+    dispatcher: Any = njit(nogil=True)(function)
     try:
         dispatcher._cache = CheckedCache(function)
     except RuntimeError:  # Numba found no folder that it could write to

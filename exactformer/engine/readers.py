@@ -102,11 +102,11 @@ class Reader:
         it. Where they do not fit together, nothing changes.
         """
         before = self.state.copy()
-        if self.read_tokens(residue) == END:
-            # A span that is still open must be allowed to begin here.
-            if not inner.depth or self.tables.step[self.row + OPEN] != self.tables.no:
-                self._enter(inner)
-                return True
+        fits = self.read_tokens(residue) == END
+        # A span that is still open must be allowed to begin here.
+        if fits and (not inner.depth or self.tables.step[self.row + OPEN] != self.tables.no):
+            self._enter(inner)
+            return True
         self.state[:] = before  # the stack still is as it was: a residue begins no span
         return False
 
@@ -155,7 +155,9 @@ class Parts:
     def from_left(self) -> tuple[int, int] | None:
         with self.lock:
             begin = self.left
-            self.left = min(self.cut(begin + self._size()), self.right) if self.shared else self.right
+            self.left = (
+                min(self.cut(begin + self._size()), self.right) if self.shared else self.right
+            )
             return (begin, self.left) if begin < self.left else None
 
     def from_right(self) -> tuple[int, int] | None:
@@ -198,9 +200,9 @@ def read_shared(reader: Reader, text: Bytes, begin: int, end: int) -> None:
             return
         part = parts.from_left()
     for part in reversed(parts.taken):
-        if part[0] not in found or not reader.join(*found[part[0]]):
-            if reader.read(text, *part) != END:
-                return
+        joined = part[0] in found and reader.join(*found[part[0]])
+        if not joined and reader.read(text, *part) != END:
+            return
 
 
 def read_lines(

@@ -141,8 +141,8 @@ def _long_line(
                 rest.decode(window.bytes[begin:end], final)
             except UnicodeDecodeError as error:
                 at = begin - undecoded + error.start
-                parts = window.bytes[:at], window.bytes[at:end]
-                failure = no_text(*parts, byte=window.skipped + at)
+                text = bytes(window.bytes[:end])
+                failure = no_text(text[:at], text[at:], byte=window.skipped + at)
                 rest = getincrementaldecoder("utf-8")("ignore")
         progress(window.skipped + window.begin)
         if final:
