@@ -37,7 +37,7 @@ Places = NDArray[np.int64]
 
 FIRST_ROOM = 1 << 14  # open spans before the stack grows
 WORTH_SHARING = 1 << 20  # bytes; below, a second reader would hardly get to run
-SMALLEST_PART = 1 << 17  # bytes that a reader takes at once, at least
+SMALLEST_PART = 1 << 18  # bytes that a reader takes at once, at least
 RESIDUE_ROOM = 1 << 11  # tokens; a second reader with more left over gives up
 NEAR = 1 << 12  # bytes in which a parenthesis is looked for, to cut a text there
 NOTHING = np.empty(0, dtype=np.uint32)
@@ -150,7 +150,7 @@ class Parts:
         self.taken: list[tuple[int, int]] = []  # from the right, in that order
 
     def _size(self) -> int:
-        return max(SMALLEST_PART, (self.right - self.left) // 4)
+        return max(SMALLEST_PART, (self.right - self.left) // 3)
 
     def from_left(self) -> tuple[int, int] | None:
         with self.lock:
