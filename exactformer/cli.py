@@ -418,28 +418,24 @@ def verify(
     from exactformer.verify import verify as check_proof
     from exactformer.verify.proof import algebra_sha256, is_built_in
 
-    facts: dict[str, object] = {}
     try:
         findings = check_proof(proof, weights, algebra)
-        about = findings.algebra
-        origin = "built in" if is_built_in(about) else "as asked for" if algebra else "not built in"
-        margin = float(findings.smallest_margin)
-        facts = {"algebra": about.name, "algebra_sha256": algebra_sha256(about), "is": origin}
-        kind = findings.checked
-        accepted, reason = True, f"{findings.rows} {kind}, margin {margin:.6g}"
     except ProofRejected as rejection:
-        accepted, reason = False, str(rejection)
+        shown = ascii(str(rejection))[1:-1]  # a file could hold what moves the cursor
+        said = json.dumps({"accepted": False, "reason": shown})
+        print(said if as_json else f"rejected: {shown}")
+        raise typer.Exit(1) from None
+    name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
+    built_in = is_built_in(findings.algebra)
+    origin = "built in" if built_in else "as asked for" if algebra else "not built in"
+    reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
     if as_json:
-        print(json.dumps({"accepted": accepted, "reason": reason, **facts}))
-    else:
-        shown = ascii(reason)[1:-1]  # a file could hold what moves the cursor
-        print(f"{'accepted' if accepted else 'rejected'}: {shown}")
-        if facts:
-            print(f"  algebra  {about.name} ({origin}), sha256 {facts['algebra_sha256']}")
-        if facts and origin == "not built in":
-            print("  what that name stands for is the file's own word: --algebra ties it to yours")
-    if not accepted:
-        raise typer.Exit(1)
+        facts = {"algebra": name, "algebra_sha256": sha256, "is": origin}
+        print(json.dumps({"accepted": True, "reason": reason, **facts}))
+        return
+    print(f"accepted: {reason}\n  algebra  {name} ({origin}), sha256 {sha256}")
+    if origin == "not built in":
+        print("  what that name stands for is the file's own word: --algebra ties it to yours")
 
 
 @app.command()

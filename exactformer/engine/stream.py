@@ -5,6 +5,7 @@ line that does not fit into the buffer is read a piece at a time; errors in it a
 """
 
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import BinaryIO
 import numpy as np
 
 from exactformer.domains.formats import SHOWN_PROBLEMS
-from exactformer.domains.syntax import ExpressionError
+from exactformer.domains.syntax import ExpressionError, no_text
 from exactformer.engine.card import CardEngine
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
@@ -50,6 +51,12 @@ class Window:
             self.ended = not count
             self.end += count or 0
 
+    def grow(self) -> None:
+        """Twice as many bytes of the file."""
+        self.bytes = self.bytes + bytearray(len(self.bytes))
+        self.array = np.frombuffer(self.bytes, dtype=np.uint8)
+        self.fill()
+
 
 def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError | None]:
     """The value of each line of a file (`-` is standard input), with a bar where one looks on."""
@@ -72,7 +79,7 @@ def line_values(
     """The value of each line, or what is wrong with it, in order; where bad lines are many, None
     for all but the first few. `progress` is told the bytes used so far.
     """
-    window, number = Window(file, size), 1
+    window, number = Window(file, size + 2 * engine.look_ahead), 1
     window.fill()
     if window.bytes.startswith(BYTE_ORDER_MARK):
         window.begin = len(BYTE_ORDER_MARK)
@@ -80,6 +87,9 @@ def line_values(
         stop = _end_of_lines(window)
         if stop is None:
             window.fill()
+            stop = _end_of_lines(window)
+        while stop is None and not engine.reads_bytes and len(window.bytes) < LONGEST_BAD_LINE:
+            window.grow()  # the parser takes a line whole
             stop = _end_of_lines(window)
         if window.begin == window.end:
             return
@@ -114,29 +124,47 @@ def _long_line(
         most, start = len(window.bytes), window.bytes[window.begin : window.begin + CONTEXT]
         problem = f"expected at most {most:,} bytes for {engine.algebra.name!r}, found more"
         failure = ExpressionError(problem, start.decode("utf-8", "replace"), 0, number)
+    rest = getincrementaldecoder("utf-8")()  # of what comes after an error
+    visible = window.skipped + window.begin
     while True:
         newline = window.bytes.find(b"\n", window.begin, window.end)
         end = window.end if newline < 0 else newline
         final = newline >= 0 or window.ended
-        stop = end if final else _last_boundary(window.bytes, window.begin, end)
-        if not failure:  # else the rest of the line is only passed over
-            engine.read(reader, window.array, window.begin, stop)
+        begin = window.begin
+        if not failure:
+            engine.read(reader, window.array, begin, end, final=final)
+            visible = _visible_end(window, begin, reader.place) or visible
             if reader.reason != END or (final and engine.result(reader) is None):
-                failure = engine.error(reader, window.array[:end], skipped=window.skipped)
-        window.begin = stop
-        progress(window.skipped + stop)
-        if failure and window.skipped + stop - begun > LONGEST_BAD_LINE:
+                failure = engine.error(reader, window.array[:end], 1, window.skipped, visible)
+                begin = reader.place
+        window.begin = end if failure else reader.place
+        if failure:  # the rest of the line is only passed over; bytes that are no text go first
+            undecoded = len(rest.getstate()[0])
+            try:
+                rest.decode(window.bytes[begin:end], final)
+            except UnicodeDecodeError as error:
+                at = begin - undecoded + error.start
+                text = bytes(window.bytes[:end])
+                failure = no_text(text[:at], text[at:], byte=window.skipped + at)
+                rest = getincrementaldecoder("utf-8")("ignore")
+        progress(window.skipped + window.begin)
+        if failure and window.skipped + window.begin - begun > LONGEST_BAD_LINE:
             window.begin, window.ended = window.end, True
             return failure
         if final:
-            window.begin = min(stop + 1, window.end)
+            window.begin = min(end + 1, window.end)
             return failure or str(engine.result(reader))
         window.fill(keep=min(CONTEXT, len(window.bytes) // 4))
 
 
-def _last_boundary(text: bytearray, begin: int, end: int) -> int:
-    """The last parenthesis or white space, over which no token goes on; the end if there is none,
-    for then no text is right that begins like this.
-    """
-    last = max(text.rfind(bytes([byte]), begin, end) for byte in b"()[] \t")
-    return last if last > begin else end
+def _visible_end(window: Window, begin: int, end: int) -> int | None:
+    """The byte of the file after the last one in bytes[begin:end] that can be seen."""
+    while end > begin:
+        start = max(begin, end - CONTEXT)
+        while start > begin and window.bytes[start] & 0xC0 == 0x80:  # within a character
+            start -= 1
+        seen = window.bytes[start:end].decode("utf-8", "replace").rstrip()
+        if seen:
+            return window.skipped + start + len(seen.encode())
+        end = start
+    return None

@@ -16,7 +16,8 @@ from exactformer.engine.scan import SMALL_VOCABULARY, Tables
 MOST_PAIRS = 255
 
 
-def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
+def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: bool) -> Tables:
+    """`packed`: whether to expect text without spaces; `square`: whether `[` is a bracket."""
     states, n_tokens = automaton.step.shape
     is_word = lexer.is_word.astype(bool)
     plain = [b for b in range(256) if 2 <= lexer.token[b] < SPACE]  # bytes that are a token alone
@@ -84,7 +85,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
         is_word=lexer.is_word,
         trie=lexer.trie,
         trie_token=lexer.trie_token,
-        guarded=lexer.guarded,
+        packed=small and packed,
         step=table.ravel(),
         no=int(no),
         width=width,
