@@ -22,7 +22,7 @@ class Emulator:
     """A launcher for `GpuEngine` that needs no card."""
 
     def __init__(self, layout: Layout) -> None:
-        self.library = ctypes.CDLL(str(_compiled(layout)))
+        self.library = ctypes.CDLL(str(_compiled(layout).resolve()))
 
     def __call__(
         self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]

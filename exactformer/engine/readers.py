@@ -226,7 +226,8 @@ def read_lines(
     end = len(text) + 1  # an empty line may begin where the text ends
     if end <= WORTH_SHARING:
         return numbers(0, end)
-    parts = Parts(0, end, lambda place: int(np.append(begins, end)[np.searchsorted(begins, place)]))
+    cuts = np.append(begins, end)
+    parts = Parts(0, end, lambda place: int(cuts[np.searchsorted(begins, place)]))
     part = parts.from_left()
     found: dict[int, NDArray[np.int64]] = {}
 
