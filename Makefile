@@ -2,12 +2,14 @@ PYTHON ?= python3
 BIN := .venv/bin
 SCALE ?= 1
 
-.PHONY: help test chromium fuzz attack lint reproduce screenshots weights wheel clean
+.PHONY: help install test chromium fuzz attack lint reproduce docs screenshots weights wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# A file stays on one core: the README's commands read what earlier ones wrote.
+install: .venv/stamp  ## make the environment .venv, with the package and all that the tests need
+
+# A file stays on one core: commands in the pages read what earlier ones wrote.
 test: .venv/stamp chromium  ## run the tests
 	$(BIN)/pytest -n auto --dist loadfile -rs
 
@@ -33,7 +35,11 @@ lint: .venv/stamp  ## check style, types and the direction of imports
 reproduce: .venv/stamp  ## train and certify thirty models; the paper's Table 1 beside ours
 	$(BIN)/exactformer reproduce
 
-screenshots: .venv/stamp chromium  ## the pictures of the page in the README, into results/
+docs: .venv/docs  ## build the documentation, into docs/_build
+	$(BIN)/sphinx-build -W --keep-going -q docs docs/_build
+	@echo docs/_build/index.html
+
+screenshots: .venv/stamp chromium  ## the pictures of the page, into results/
 	$(BIN)/python -m tests.screenshots results
 
 weights: .venv/stamp  ## make the shipped weights anew
@@ -46,11 +52,15 @@ wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean:  ## remove what the other targets made, .venv included; results/ stays
-	rm -rf .venv dist .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv dist docs/_build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than both files exactly when the environment is up to date.
 .venv/stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -c constraints.txt -e '.[dev]'
+	touch $@
+
+.venv/docs: .venv/stamp
+	$(BIN)/pip install -c constraints.txt -e '.[docs]'
 	touch $@

@@ -49,9 +49,11 @@ def test_a_whole_file(load):
     assert ef.oracle(ef.parse(mine, "((1−2)+2)")) == "1"
 
 
-def test_the_file_in_the_readme(load):
-    readme = Path(__file__).resolve().parent.parent / "README.md"
-    (text,) = re.findall(r"^```toml\n(.*?)^```$", readme.read_text(), re.MULTILINE | re.DOTALL)
+def test_the_file_in_the_docs(load):
+    page = Path(__file__).resolve().parent.parent / "docs" / "own-algebras.md"
+    (text,) = re.findall(
+        r"^```toml mod3.toml\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL
+    )
     mine = load(text)
     plus = ef.Operator.named("+", "sum", [2], 3)
     minus = ef.Operator.named("-", "difference", [1, 2], 3)
