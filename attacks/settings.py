@@ -134,7 +134,7 @@ def attack(count: int, seed: int, device: str = "cpu") -> Report:
 
 def rows(count: int, seed: int, device: str) -> Iterator[tuple[str, dict | str]]:
     """What `wrong_values` counts under each setting, or the last line of what went wrong."""
-    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 4)) as pool:
+    with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
         found = pool.map(lambda name: _row(name, count, seed, device), SETTINGS)
         yield from zip(SETTINGS, found, strict=True)
 
@@ -142,7 +142,8 @@ def rows(count: int, seed: int, device: str) -> Iterator[tuple[str, dict | str]]
 def _row(name: str, count: int, seed: int, device: str) -> dict | str:
     code, environment = SETTINGS[name]
     arguments = [sys.executable, "-W", "ignore", "-c", PROBE, device, str(count), str(seed), code]
-    done = subprocess.run(arguments, capture_output=True, text=True, env=os.environ | environment)
+    environment = {"OMP_NUM_THREADS": "2"} | os.environ | environment
+    done = subprocess.run(arguments, capture_output=True, text=True, env=environment)
     return done.stderr.strip().splitlines()[-1] if done.returncode else json.loads(done.stdout)
 
 

@@ -15,6 +15,7 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_VALUES
 from exactformer.domains.catalog import find_algebra
 from exactformer.domains.plain import read_json
+from exactformer.model.storage import from_file, to_file
 from exactformer.weightfile import WeightFile
 
 DATA: dict[str, Any] = {
@@ -140,13 +141,13 @@ def test_what_is_too_large_is_refused_before_it_is_made(name):
 
 def test_certifying_more_cases_than_can_be_listed_says_what_to_do():
     algebra = ef.listops(20)
-    arrays = dict(ef.api.to_file(algebra, ef.construct(algebra).weights, {}).arrays)
+    arrays = dict(to_file(algebra, ef.construct(algebra).weights, {}).arrays)
     units = [name for name in arrays if name.startswith("U_")]
     D = len(algebra.vocabulary)
     arrays = {name: array for name, array in arrays.items() if name not in units}
     arrays |= {"W_1": np.zeros((D, 1), np.float32), "W_2": np.zeros((1, D), np.float32)}
     arrays |= {"b_1": np.zeros(1, np.float32), "b_2": np.zeros(D, np.float32)}
-    model = ef.Model(algebra, ef.api.from_file(WeightFile(algebra, arrays, "relu")))
+    model = ef.Model(algebra, from_file(WeightFile(algebra, arrays, "relu")))
     with pytest.raises(ValueError, match=r"expected 200000 at most.*constructed/units"):
         model.certify()
 

@@ -12,6 +12,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_depth
 from exactformer.model.circuit import read_tokens, write_tokens
 from exactformer.model.feedforward import MLP
+from exactformer.model.storage import to_file
 
 MATRIX_PRODUCTS = {"mm", "addmm", "bmm", "baddbmm", "mv", "addmv", "dot", "linear", "matmul"}
 
@@ -144,5 +145,18 @@ SETTINGS = {
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_settings_of_torch_change_nothing(problem, setting):
     model, expressions, values = problem
-    with SETTINGS[setting]():
-        assert model.predict(expressions) == values
+    for dtype in (torch.float32, torch.bfloat16, torch.float16):
+        with SETTINGS[setting]():
+            assert model.predict(expressions, dtype) == values
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_weights_are_the_same_whatever_the_default_dtype(name, dtype):
+    expected = MODELS[name]()
+    with default_dtype(dtype):
+        made = MODELS[name]()
+        assert (
+            to_file(made.algebra, made.weights, {}).sha256
+            == to_file(expected.algebra, expected.weights, {}).sha256
+        )

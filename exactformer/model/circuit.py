@@ -26,6 +26,7 @@ feedforward and dense vectors; both are computed in float64 as `exact.py` says.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -33,7 +34,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
-from exactformer.model.exact import by_distinct_rows, product
+from exactformer.model.exact import RowByRow, product
 
 
 @runtime_checkable
@@ -66,6 +67,21 @@ class Weights:
             slots = f"{self.f.slots} slot{'s'[: self.f.slots != 1]}"
             gate = "no rank gate" if self.G_R is None else "a rank gate"
             raise ValueError(f"a feedforward of {slots} does not go with {gate}")
+
+    @cached_property
+    def to_dense(self) -> RowByRow:
+        """One-hot rows times E, in float64."""
+        return RowByRow(lambda Y: product(Y, self._dense_vectors).float())
+
+    @cached_property
+    def to_one_hot(self) -> RowByRow:
+        """Where dense rows times the transpose of E, in float64, give more than one half."""
+        return RowByRow(lambda X: (product(X, self._dense_vectors.mT) > 0.5).float())
+
+    @property
+    def _dense_vectors(self) -> Tensor:
+        assert self.E is not None
+        return self.E
 
     def to(self, device: torch.device | str) -> "Weights":
         """The same weights on another device."""
@@ -105,7 +121,7 @@ def reduction_mask(
     A: Int[Tensor, "... n 2"], inside: Bool[Tensor, "... n"]
 ) -> Bool[Tensor, "... n"]:
     """Where the depth is largest; `inside` leaves out padding and sequences that have halted."""
-    deepest = A.amax(-1).masked_fill(~inside, torch.iinfo(A.dtype).min)
+    deepest = torch.maximum(A[..., 0], A[..., 1]).masked_fill(~inside, torch.iinfo(A.dtype).min)
     return (deepest == deepest.amax(-1, keepdim=True)) & inside  # Eq. 5
 
 
@@ -146,15 +162,15 @@ def typed_attention(
     n_clusters = ids.amax(-1).flatten()
     first = n_clusters.cumsum(0) - n_clusters  # so that no two sequences share a row of sums
     # Zero vectors neither send nor receive anything, and later spans consist mostly of them.
-    where = ((ids > 0) & X.any(-1)).flatten().nonzero().squeeze(-1)
+    where = ((ids > 0) & (X @ X.new_ones(D) > 0)).flatten().nonzero().squeeze(-1)
     cluster = ids.flatten()[where] - 1 + first[where // n]
     into = cluster
     if R is not None:
         into = cluster * S + (R.flatten()[where] - 1).clamp(0, S - 1)
     V = X.reshape(-1, D)[where]
     Q, K = (
-        V @ W if W.dim() == 2 else (X @ W).reshape(-1, W.shape[-1])[where]  # Eqs. 10 and 11
-        for W in (W_Q.to(X.dtype), W_K.to(X.dtype))
+        (V @ W if W.dim() == 2 else (X @ W).reshape(-1, W.shape[-1])[where]).to(X.dtype)
+        for W in (W_Q.to(X.dtype), W_K.to(X.dtype))  # Eqs. 10 and 11
     )
     routed = V.new_zeros(len(V), S * D)
     for q, k in zip(Q.split(1, dim=-1), K.split(1, dim=-1), strict=True):
@@ -171,12 +187,18 @@ def gated_residual(
 
 def halted(A: Int[Tensor, "... n 2"]) -> Bool[Tensor, "..."]:
     """No parenthesis is left: every count is zero."""
-    return (A == 0).all(-1).all(-1)
+    return ~A.flatten(-2).any(-1)
 
 
-def iterate(X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, "... n"]) -> Step:
+def iterate(
+    X: Float[Tensor, "... n D"],
+    weights: Weights,
+    inside: Bool[Tensor, "... n"],
+    A: Int[Tensor, "... n 2"] | None = None,
+) -> Step:
+    """One iteration; A are the depth counts of X, if they are known."""
     tokens = read_tokens(X, weights)
-    A = depth_counts(tokens, weights.G_PE)
+    A = depth_counts(tokens, weights.G_PE) if A is None else A
     P = reduction_mask(A, inside)
     ids = clusters(P)
     R = None if weights.G_R is None else ranks(tokens, ids, weights.G_R)
@@ -207,20 +229,19 @@ def steps(
     limit = (read_tokens(X, weights)[..., OPEN] > 0).sum(-1)
     iteration = 0
     while True:
-        running = ~halted(depth_counts(read_tokens(X, weights), weights.G_PE)) & (iteration < limit)
+        A = depth_counts(read_tokens(X, weights), weights.G_PE)
+        running = ~halted(A) & (iteration < limit)
         if not running.any():
             return
-        step = iterate(X, weights, inside & running.unsqueeze(-1))
+        step = iterate(X, weights, inside & running.unsqueeze(-1), A)
         yield step
         X, iteration = step.X, iteration + 1
 
 
 def read_tokens(X: Tensor, weights: Weights) -> Tensor:
     """One-hot rows of a state of dense vectors; the map back is the transpose of E."""
-    E = weights.E
-    return X if E is None else (by_distinct_rows(lambda x: product(x, E.mT), X) > 0.5).to(X.dtype)
+    return X if weights.E is None else weights.to_one_hot(X).to(X.dtype)
 
 
 def write_tokens(Y: Tensor, weights: Weights) -> Tensor:
-    E = weights.E
-    return Y if E is None else by_distinct_rows(lambda y: product(y, E), Y).to(Y.dtype)
+    return Y if weights.E is None else weights.to_dense(Y).to(Y.dtype)

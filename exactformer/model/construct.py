@@ -77,21 +77,21 @@ def assemble(algebra: Algebra, f: Feedforward) -> Weights:
 
 
 def gate(algebra: Algebra) -> Tensor:
-    G_PE = torch.zeros(len(algebra.vocabulary))
+    G_PE = torch.zeros(len(algebra.vocabulary), dtype=torch.float32)
     G_PE[OPEN], G_PE[CLOSE] = 1, -1  # Eq. 2
     return G_PE
 
 
 def rank_gate(algebra: Algebra) -> Tensor:
     """Operands count, nothing else does."""
-    G_R = torch.zeros(len(algebra.vocabulary))
+    G_R = torch.zeros(len(algebra.vocabulary), dtype=torch.float32)
     G_R[2 : algebra.first_operator] = 1
     return G_R
 
 
 def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
     """Dimension 0 carries operands to operators; each operator has one that carries itself."""
-    W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators))
+    W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators), dtype=torch.float32)
     W_K = torch.zeros_like(W_Q)
     W_K[2 : algebra.first_operator, 0] = 1
     W_Q[algebra.first_operator :, 0] = 1
@@ -107,7 +107,7 @@ def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
     blocks: list[Tensor] = []
     values: list[Tensor] = []
     for o, operands, results in algebra.case_arrays(every_order=S > 1):
-        H = torch.zeros(len(operands), S, D)
+        H = torch.zeros(len(operands), S, D, dtype=torch.float32)
         H[:, 0, algebra.first_operator + o] = 1
         for i, operand in enumerate(torch.from_numpy(operands).T):
             H[torch.arange(len(H)), min(i, S - 1), 2 + operand] += 1
@@ -172,11 +172,11 @@ def closed_form(algebra: Algebra) -> MLP:
                 f"form within the precision of float32: use the table instead"
             )
         reach = _reach(algebra, codes) + 1
-        weights_in = torch.zeros(S, D)
+        weights_in = torch.zeros(S, D, dtype=torch.float32)
         weights_in[:, 2:first] = torch.tensor(codes, dtype=torch.float32)
         weights_in[0, first + o] = reach
         for c, before, after in _changes(algebra, operator, codes):
-            change = torch.zeros(D)
+            change = torch.zeros(D, dtype=torch.float32)
             change[2 + after] += 1
             if before is not None:
                 change[2 + before] -= 1
@@ -186,7 +186,7 @@ def closed_form(algebra: Algebra) -> MLP:
         W_1=torch.stack([weights_in for weights_in, _, _ in columns], dim=1),
         b_1=torch.tensor([bias for _, bias, _ in columns], dtype=torch.float32),
         W_2=torch.stack([weights_out for _, _, weights_out in columns]),
-        b_2=torch.full((D,), -0.5),
+        b_2=torch.full((D,), -0.5, dtype=torch.float32),
         activation="relu",
     )
 

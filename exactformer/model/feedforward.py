@@ -1,13 +1,14 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from exactformer.model.architecture import Activation
-from exactformer.model.exact import by_distinct_rows, product
+from exactformer.model.exact import RowByRow, in_float32, product
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -32,9 +33,10 @@ class MLP:
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """In float64, by multiplications and additions that no setting reaches: what a proof is
-        about. Many seeds at once are in training, and no proof is about them yet.
+        about. The result is given in float32, with its sign. Many seeds at once are in training,
+        and no proof is about them yet.
         """
-        return by_distinct_rows(self._rows, H) if self.W_1.dim() == 2 else self.in_training(H)
+        return self._row_by_row(H) if self.W_1.dim() == 2 else self.in_training(H)
 
     def in_training(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """The same in float32 by matrix products: quick, and only as exact as torch is set to."""
@@ -46,9 +48,13 @@ class MLP:
         W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
         return MLP(W_1, b_1, W_2, b_2, self.activation)
 
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
+
     def _rows(self, H: Tensor) -> Tensor:
         hidden = self._activated(product(H, self.W_1) + self.b_1)
-        return product(hidden, self.W_2) + self.b_2
+        return in_float32(product(hidden, self.W_2) + self.b_2)
 
     def _activated(self, hidden: Tensor) -> Tensor:
         return hidden.square() if self.activation == "square" else hidden.relu()
@@ -76,17 +82,21 @@ class Table:
         return self.bags.shape[-1] // self.outputs.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return by_distinct_rows(self._rows, H)
+        return self._row_by_row(H)
 
     def to(self, device: torch.device | str) -> "Table":
         return Table(self.bags.to(device), self.outputs.to(device))
+
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         H = H.to(torch.int64)
         hashes, order = self._sorted
         found = order[torch.searchsorted(hashes, hash_rows(H)).clamp(max=len(order) - 1)]
         same = (self.bags[found] == H).all(-1, keepdim=True)
-        return (self.outputs[found] * same) - 0.5
+        return (self.outputs[found] * same).float() - 0.5
 
 
 @dataclass(frozen=True)
@@ -111,11 +121,15 @@ class Units:
         return len(self.W) // self.D
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return by_distinct_rows(self._rows, H)
+        return self._row_by_row(H)
 
     def to(self, device: torch.device | str) -> "Units":
         parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
         return Units(*(part.to(device) for part in parts), D=self.D)
+
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         n_operators, n_codes = self.readout.shape
@@ -127,4 +141,4 @@ class Units:
         known = (code >= 0) & (code < n_codes)
         token = self.readout.T.gather(0, code.clamp(0, n_codes - 1)).long()
         gate = H[:, self.D - n_operators : self.D] * (known & (token >= 0))
-        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate) - 0.5
+        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate).float() - 0.5
