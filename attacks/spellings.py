@@ -21,7 +21,7 @@ import numpy as np
 import torch
 
 from attacks.random_algebras import Texts, random_algebra, respelt, tables
-from attacks.report import Report
+from attacks.report import Report, numbered
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats import SHOWN_PROBLEMS
@@ -209,7 +209,7 @@ def attack(count: int, seed: int) -> Report:
     """Try `count` algebras."""
     report = Report(CLAIM)
     torch.set_num_threads(1)  # small tensors
-    for number in range(count):
+    for number in numbered(count):
         label, rng = f"seed {seed}, algebra {number}", Random(f"{seed} {number}")
         kernels = bool(COMPILER) and number % KERNELS_EVERY == KERNELS_EVERY - 1
         if kernels:  # other symbols for tables that the kernels are compiled for
