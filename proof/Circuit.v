@@ -24,7 +24,8 @@ Notation row := (seq Z).
 
 Definition total (s : seq Z) : Z := foldr Z.add 0%Z s.
 Definition cumsum (s : seq Z) : seq Z := scanl Z.add 0%Z s.
-Definition dot (x y : row) : Z := total [seq (p.1 * p.2)%Z | p <- zip x y].
+Fixpoint dot (x y : row) : Z :=
+  match x, y with a :: x, b :: y => (a * b + dot x y)%Z | _, _ => 0%Z end.
 Definition times (x : row) (W : seq row) : row := map (dot x) W. (* x W *)
 
 (* ---- what is learned or written down. Without a rank gate: S = 1 and G_R = [::]. ---- *)
@@ -81,14 +82,19 @@ Definition slot (S : nat) (r : Z) : nat :=
 Section Attention.
 Variable w : weights.
 
-(* K^T X of the rows of one cluster, with their ranks: Eqs. 10 to 12, slot by slot *)
-Definition sums (C : seq (row * Z)) (s : nat) (k : row) (t : nat) : Z :=
-  total [seq (dot y.1 k * nth 0 y.1 t)%Z | y <- C & slot (S w) y.2 == s].
+(* the sum of rows, each times a number *)
+Definition weighted (s : seq (Z * row)) : row :=
+  let s := [seq p <- s | ~~ (p.1 =? 0)%Z] in
+  [seq total [seq (p.1 * nth 0 p.2 t)%Z | p <- s] | t <- iota 0 (D w)].
 
-(* Q (K^T X): what a position that holds x receives from its cluster C *)
+(* one dimension of K^T X: of the rows of a cluster, with their ranks, that go to slot s *)
+Definition sums (C : seq (row * Z)) (s : nat) (k : row) : row :=
+  weighted [seq (dot y.1 k, y.1) | y <- C & slot (S w) y.2 == s].
+
+(* Q (K^T X): what a position that holds x receives from its cluster, slot by slot; Eqs. 10 to 12 *)
 Definition received (x : row) (C : seq (row * Z)) : row :=
-  flatten [seq [seq total [seq (dot x qk.1 * sums C s qk.2 t)%Z | qk <- zip (W_Q w) (W_K w)]
-               | t <- iota 0 (D w)] | s <- iota 0 (S w)].
+  flatten [seq weighted [seq (dot x qk.1, sums C s qk.2) | qk <- zip (W_Q w) (W_K w)]
+          | s <- iota 0 (S w)].
 
 Definition nothing : row := nseq (S w * D w) 0%Z.
 
