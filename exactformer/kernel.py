@@ -7,7 +7,7 @@ The checker enumerates the cases itself and shares no line with `verify.py`; it 
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from pathlib import Path
 
@@ -17,20 +17,25 @@ from numpy.typing import NDArray
 from exactformer.weightfile import RANK, WeightFile
 
 BUILT = Path(__file__).resolve().parent.parent / "proof" / "checker"
-EXACT = "exact"
 
 
 def check_with_kernel(weights_path: Path) -> str:
     """`exact`, or `not exact: ` and the first thing that fails."""
+    (answer,) = check_dumps([dump(WeightFile.read(weights_path))])
+    return answer
+
+
+def check_dumps(dumps: Sequence[str]) -> list[str]:
+    """The checker's answers, in one run of it."""
     checker = find_kernel()
-    text = dump(WeightFile.read(weights_path))
-    with tempfile.NamedTemporaryFile("w", suffix=".dump", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        done = subprocess.run([checker, file.name], capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [Path(folder, str(number)) for number in range(len(dumps))]
+        for path, text in zip(paths, dumps, strict=True):
+            path.write_text(text, encoding="utf-8")
+        done = subprocess.run([checker, *paths], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{checker}: {done.stderr.strip()}")
-    return done.stdout.strip()
+    return done.stdout.splitlines()
 
 
 def find_kernel() -> Path:
