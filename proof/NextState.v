@@ -161,9 +161,9 @@ End Local.
 
 Inductive sight := Kept of cell | Sees of cell & seq (cell * Z).
 
-(* It is empty, or a token of a span of depth 1 whose tokens it sees, and empty ones besides. *)
+(* It is empty or a token of a span of depth 1, and sees the tokens of that span, and empty ones. *)
 Definition is_case (x : cell) (C : seq (cell * Z)) : Prop :=
-  x = empty A \/ exists (o : operator L) a, [/\ takes o (size a), x \in word A o a
+  exists (o : operator L) a, [/\ takes o (size a), x = empty A \/ x \in word A o a
     & [seq y <- C | y.1 != empty A] = ranked (rank_gate G) (full (word A o a))].
 
 Definition sees_case (s : sight) : Prop := if s is Sees x C then is_case x C else True.
@@ -182,7 +182,7 @@ have {}E : [seq y <- ranked (rank_gate G) C | y.1 != empty A]
     = ranked (rank_gate G) (full (word A o a)) by rewrite (full_ranked RG) E.
 move: (ranked _ C) E sub => R E; elim: C => //= x C IH sub; split; last first.
   by apply: IH => y yin; apply: sub; case: ifP => // _; rewrite inE yin orbT.
-case: (x =P empty A) sub => [->|_] sub; [by left|right; exists o, a; split=> //].
+exists o, a; split=> //; case: (x =P empty A) sub => [->|_] sub; [by left|right].
 by apply: sub; rewrite inE eqxx.
 Qed.
 

@@ -30,7 +30,7 @@ Definition binary (W : seq row) : bool := all (all (fun z => (z =? 0)%Z || (z =?
 
 Definition check_weights (a : algebra) (w : weights) (ff : feedforward) : option failure :=
   orelse (unless (binary (W_Q w) && binary (W_K w)) Wrong_routing)
-    (orelse (first (fun o => unless (all (fun n => (Z.of_nat n <=? exact_narrow)%Z) (arities a o))
+    (orelse (first (fun o => unless (all (fun n => (Z.of_nat n + 3 <=? exact_narrow)%Z) (arities a o))
                                     (Wide_operator o)) (iota 0 (n_operators a)))
       (if ff is Network p then
          orelse (unless (well_sized p (S w * D w)) Wrong_size)
