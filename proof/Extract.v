@@ -2,7 +2,7 @@
    only count and index, become machine integers. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlZBigInt ExtrOcamlNatInt.
-From Exactformer Require Import Circuit Feedforward Checker Margin Verdict.
+From Exactformer Require Import Circuit Feedforward Checker Margin Verdict Units.
 
 (* rows without dense vectors *)
 Definition gate_rows := @gate_of row id.
@@ -12,4 +12,6 @@ Definition run_rows := @run row id id.
 
 Extraction Language OCaml.
 Extraction "exact.ml" verdict vocabulary_size compute depth_counts reduction_mask clusters ranks
-  typed_attention gate_rows rank_gate_rows iterate_rows run_rows.
+  typed_attention gate_rows rank_gate_rows iterate_rows run_rows
+  max_units min_units complement_of median_units median_mean_units sum_units saturating_units
+  first_units difference_units.

@@ -4,6 +4,8 @@
                          `exact`, or the first thing that fails. Exit status 1 if any is not exact.
      checker --circuit   reads weights and states from standard input and prints what `iterate` and
                          `run` make of them, to be compared with model/circuit.py.
+     checker --units     reads names of rules, each with a number of values and of slots, and prints
+                         their units, to be compared with domains/units.py.
 
    Input is words between white space: names where names are expected, and whole numbers. *)
 
@@ -156,11 +158,41 @@ let circuit () =
   in
   go ()
 
+(* ---- units ---- *)
+
+let rules =
+  let complement units n slots = Exact.complement_of n (units n slots) in
+  Exact.[
+    ("max", max_units); ("min", min_units); ("median", median_units); ("majority", median_units);
+    ("median-mean", median_mean_units); ("sum", sum_units); ("saturating-sum", saturating_units);
+    ("first", first_units); ("difference", difference_units); ("complement", complement max_units);
+    ("nor", complement max_units); ("nand", complement min_units) ]
+
+let units () =
+  let next = words stdin in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | name when List.mem_assoc name rules ->
+        let n = count next in
+        let slots = count next in
+        let made = (List.assoc name rules) n slots in
+        let show_unit u =
+          let form = Exact.[ u.bias; u.cap; u.period; u.code ] in
+          print_endline (String.concat " | " (List.map show_row (u.Exact.adding @ [ form ]))) in
+        List.iter show_unit made.Exact.parts;
+        print_endline ("read " ^ String.concat " " (List.map string_of_int made.Exact.readout));
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected a rule or end, found %S" word))
+  in
+  go ()
+
 let () =
   let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in
   match List.tl (Array.to_list Sys.argv) with
   | [ "--circuit" ] -> ( try circuit () with Bad reason -> fail "standard input" reason)
-  | [] -> fail "checker" "expected files to check, or --circuit"
+  | [ "--units" ] -> ( try units () with Bad reason -> fail "standard input" reason)
+  | [] -> fail "checker" "expected files to check, --circuit or --units"
   | files ->
       let right path =
         try check path with Bad reason -> fail path reason | Sys_error reason -> fail "checker" reason in

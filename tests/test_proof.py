@@ -16,6 +16,7 @@ from exactformer.api import SHIPPED, construct
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.sampling import draw
+from exactformer.domains.units import UNITS
 from exactformer.model import circuit
 from exactformer.model.circuit import Weights
 from exactformer.model.encode import initial_state
@@ -283,3 +284,32 @@ def test_a_run_in_a_batch_is_that_of_the_circuit():
             longest = max(longest, count)
         assert ask(text) == expected
     assert longest >= 4
+
+
+# The units beside units.py
+
+
+RULES = [
+    *("max", "min", "median", "majority", "median-mean", "sum", "saturating-sum"),
+    *("first", "difference", "complement", "nor", "nand"),
+]
+
+
+def test_the_units_are_those_that_the_proof_is_about():
+    asked = [(rule, n, slots) for rule in RULES for n in range(2, 12) for slots in range(2, 5)]
+    expected = []
+    for rule, n, slots in asked:
+        units = UNITS[rule](n, slots)
+        for unit in units.units:
+            rows = [*unit.weights, (unit.bias, unit.cap, unit.period, unit.code)]
+            expected.append(" | ".join(" ".join(map(str, row)) for row in rows))
+        expected.append(f"read {' '.join(map(str, units.readout))}")
+    text = "\n".join(" ".join(map(str, question)) for question in asked)
+    done = subprocess.run(
+        [kernel.find_kernel(), "--units"],
+        input=f"{text}\nend\n",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines() == expected
