@@ -1,7 +1,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
+SCALE ?= 1
 
-.PHONY: help test chromium fuzz lint proof coq reproduce screenshots weights wheel clean
+.PHONY: help test chromium fuzz attack lint proof coq reproduce screenshots weights wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +20,9 @@ chromium:  ## install Debian's chromium for the tests of the page, where that is
 
 fuzz: .venv/stamp  ## a million random and damaged expressions for each vocabulary
 	$(BIN)/python -m tests.fuzz --count 1000000
+
+attack: .venv/stamp  ## every attack at full size (SCALE=0.01 for a taste), into results/attack.md
+	$(BIN)/python -m attacks --scale $(SCALE)
 
 lint: .venv/stamp  ## check style, types and the direction of imports
 	$(BIN)/ruff check

@@ -5,8 +5,8 @@ ever longer expressions until one comes out wrong: that one is shown.
 """
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -16,13 +16,16 @@ import numpy as np
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
-from exactformer.domains.syntax import Expression
+from exactformer.domains.syntax import Expression, span_tokens
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict
 from exactformer.model.storage import to_file
-from exactformer.verify import Findings, check
+from exactformer.verify import Findings, WrongRow, check, proof_of
+from exactformer.verify.proof import FORMAT
 from exactformer.weightfile import write_atomically
 
+FAULT = "exactformer fault 1"  # the format of what is saved where there is no proof
+FIRST_VALUE = 2  # token id
 LONGEST = 17  # tokens of the expressions that are tried: enough for depth 4 in infix
 AT_MOST = 10_000  # of one length; beyond that, the first so many in order
 DEEPER = range(3, 9)  # depths of the random expressions tried after those
@@ -48,24 +51,17 @@ class Certificate:
     counterexample: Counterexample | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The proof file; margins are exact fractions, with decimals beside them for people."""
+        """All that is known, for a program to read: a proof's fields, and some more for people."""
         findings = self.findings
-        data: dict[str, Any] = {
+        data = proof_of(self.algebra, self.weights_sha256, findings) | {
+            "format": FORMAT if self.verdict == "exact" else FAULT,
             "verdict": self.verdict,
-            "weights_sha256": self.weights_sha256,
-            "conditions": findings.conditions,
-            "rows": findings.rows,
             "wrong_rows": len(findings.wrong_rows),
-            "smallest_margin": str(findings.smallest_margin),
-            "rounding_bound": str(findings.rounding_bound),
             "in_decimals": {
                 "smallest_margin": float(findings.smallest_margin),
                 "rounding_bound": float(findings.rounding_bound),
             },
-            "algebra": self.algebra.to_dict(),
         }
-        if findings.most_operands:
-            data["most_operands"] = findings.most_operands
         if self.counterexample:
             example = self.counterexample
             data["counterexample"] = {
@@ -97,14 +93,19 @@ class Certificate:
         return "\n".join(lines)
 
     def save(self, path: Path) -> None:
-        write_atomically(path, json.dumps(self.to_dict(), indent=1, ensure_ascii=False) + "\n")
+        """Write the proof that `verify` accepts, or all that is known of weights without one."""
+        if self.verdict == "exact":
+            data = proof_of(self.algebra, self.weights_sha256, self.findings)
+        else:
+            data = self.to_dict()
+        write_atomically(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
 def certify(algebra: Algebra, weights: Weights) -> Certificate:
     sha256, found = to_file(algebra, weights, {}).sha256, findings(algebra, weights)
     if found.exact:
         return Certificate("exact", algebra, sha256, found)
-    example = find_counterexample(algebra, weights)
+    example = find_counterexample(algebra, weights, found.wrong_rows)
     verdict = "inexact" if example else "undecided"
     return Certificate(verdict, algebra, sha256, found, example)
 
@@ -115,16 +116,42 @@ def findings(algebra: Algebra, weights: Weights) -> Findings:
     return check(algebra, file.arrays, file.activation)
 
 
-def find_counterexample(algebra: Algebra, weights: Weights) -> Counterexample | None:
-    """The first expression, in order of length, whose value the model gets wrong."""
+def find_counterexample(
+    algebra: Algebra, weights: Weights, suspects: Sequence[WrongRow] = ()
+) -> Counterexample | None:
+    """An expression whose value the model gets wrong: the shortest one, if a shorter one than a
+    wrong row's own span is found among all that are tried.
+    """
+    spans = sorted({_span(algebra, row) for row in suspects if row.operator is not None}, key=len)
+    known = _first_wrong(algebra, weights, spans[:AT_MOST])
     exhaustive = True
     for expressions, whole_length in _candidates(algebra):
+        longer = known and expressions and len(expressions[0]) >= len(known.expression)
+        if longer or (known and not exhaustive):
+            break
         exhaustive &= whole_length
-        for expression, found in zip(
-            expressions, predict(algebra, weights, expressions), strict=True
-        ):
+        if example := _first_wrong(algebra, weights, expressions):
+            return replace(example, shortest=exhaustive)
+    return known and replace(known, shortest=exhaustive)
+
+
+def _span(algebra: Algebra, row: WrongRow) -> Expression:
+    """The expression whose only span has a wrong row."""
+    assert row.operator is not None
+    operands = [FIRST_VALUE + i for i in row.operands]
+    ids = span_tokens(algebra, row.operator, operands)
+    return Expression(algebra, np.array(ids, dtype=np.int16))
+
+
+def _first_wrong(
+    algebra: Algebra, weights: Weights, expressions: Sequence[Expression]
+) -> Counterexample | None:
+    """The first expression whose value the model gets wrong."""
+    for start in range(0, len(expressions), BATCH):
+        batch = expressions[start : start + BATCH]
+        for expression, found in zip(batch, predict(algebra, weights, batch), strict=True):
             if found != (expected := evaluate(expression)):
-                return Counterexample(expression, expected, found, exhaustive)
+                return Counterexample(expression, expected, found, shortest=False)
     return None
 
 

@@ -3,28 +3,46 @@
 import json
 import os
 import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from itertools import count as count_from
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, Median, find_algebra
 from exactformer.domains.definition import load_algebra
-from exactformer.domains.formats import Format, Lines, all_right
+from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
 from exactformer.domains.nangia import format_nangia, parse_nangia
 from exactformer.domains.pythonic import parse_python
 from exactformer.domains.syntax import Expression, parse
 
 if TYPE_CHECKING:
-    from exactformer.api import Model
+    from exactformer.progress import Tell
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 READERS = {"native": parse, "python": parse_python, "nangia": parse_nangia}
 
+DRAWN_AT_ONCE = 100_000  # expressions of a sample
+MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a gigabyte
+
+
+class Commands(TyperGroup):
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            print("exactformer: interrupted", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
 app = typer.Typer(
+    cls=Commands,
     help="A tiny transformer that computes exactly, at any length, and can prove it.",
     no_args_is_help=True,
     add_completion=False,
@@ -69,6 +87,14 @@ EngineName = Annotated[
         help="fast: what is read off certified weights, in one pass; model: the transformer, level "
         "by level. Unless given, fast where that can be.",
         show_default=False,
+    ),
+]
+NoLimit = Annotated[
+    bool,
+    typer.Option(
+        "--no-limit",
+        help="Do what would take the transformer very long, too. It takes as many iterations as an "
+        "expression is deep, over all its tokens; what costs too much is otherwise refused.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
@@ -130,26 +156,46 @@ def sample(
     from exactformer.domains.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, draw_balanced
+    from exactformer.progress import bar
 
     rng = np.random.default_rng(seed)
     write = str
-    if format == "tsv":
-        depth = 2 if depth is None else depth
-        expressions = (draw_balanced if balanced else draw)(domain, depth, count, rng)
-    elif domain != CATALOG["listops"]() or depth is not None or balanced:
-        raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
-    else:
-        expressions, write = draw_long_range(count, rng), format_nangia
-    if as_json:
-        rows = [
-            {"expression": write(e), "value": evaluate(e), "tokens": len(e)} for e in expressions
-        ]
-        print(json.dumps(rows, ensure_ascii=False))
-        return
-    if format == "lra":
-        print(HEADER)
-    for expression in expressions:
-        print(f"{write(expression)}\t{evaluate(expression)}")
+
+    def some_at_a_time(depth: int, tell: "Tell") -> Iterator[Expression]:
+        for done in range(0, count, DRAWN_AT_ONCE):
+            tell("expressions", done, count)
+            yield from draw(domain, depth, min(DRAWN_AT_ONCE, count - done), rng)
+
+    with bar(shown=not sys.stdout.isatty()) as tell:
+        if format == "tsv":
+            depth = 2 if depth is None else depth
+            if balanced:
+                expressions = draw_balanced(domain, depth, count, rng)
+            else:
+                expressions = some_at_a_time(depth, tell)
+        elif domain != CATALOG["listops"]() or depth is not None or balanced:
+            raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
+        else:
+            expressions, write = draw_long_range(count, rng), format_nangia
+        if as_json:
+            _print_json(
+                {"expression": write(e), "value": evaluate(e), "tokens": len(e)}
+                for e in expressions
+            )
+            return
+        if format == "lra":
+            print(HEADER)
+        for expression in expressions:
+            print(f"{write(expression)}\t{evaluate(expression)}")
+
+
+def _print_json(items: Iterable[Any]) -> None:
+    """A list, item by item: it may be longer than the memory is large."""
+    separator = "["
+    for item in items:
+        sys.stdout.write(separator + json.dumps(item, ensure_ascii=False))
+        separator = ", "
+    print("[]" if separator == "[" else "]")
 
 
 @app.command()
@@ -209,46 +255,31 @@ def evaluate_expressions(
             "published ListOps files are."
         ),
     ] = "native",
+    no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
     """Print the value of an expression, or of each line of a file or pipe of any size."""
     if (expression is None) == (file is None):
         raise typer.BadParameter("expected an expression or --file, and not both")
     from exactformer.api import find
+    from exactformer.model.predict import MOST_WORK
+    from exactformer.values import line_values, value_of
 
-    model = find(domain, weights).to(device)
+    model, most_work = find(domain, weights).to(device), None if no_limit else MOST_WORK
     fast = model.fast if engine is None else model.engine if engine == "fast" else None
     read = READERS[syntax]
     if expression is not None:
-        expressions = [read(domain, expression)]
-    elif fast and syntax == "native":
-        from exactformer.engine.stream import file_values
-
-        _print_values(all_right(str(file), file_values(fast, str(file))), as_json)
+        value = value_of(model, fast, read(domain, expression), most_work)
+        print(json.dumps(value, ensure_ascii=False) if as_json else value)
         return
-    else:
-        expressions = Lines.of(Path(str(file))).read(
-            lambda line, number: read(domain, line, first_line=number)
-        )
-    values = fast.values(expressions) if fast else _model_values(model, expressions)
-    _print_values(values if file else values[0], as_json)
-
-
-def _model_values(model: "Model", expressions: list[Expression]) -> list[str]:
-    values = model.predict(expressions)
-    for number, (read, value) in enumerate(zip(expressions, values, strict=True), start=1):
-        if value is None:
-            raise ValueError(
-                f"expression {number}, {read!r}: no single value is left: the weights are not exact"
-            )
-    return [str(value) for value in values]
-
-
-def _print_values(values: list[str] | str, as_json: bool) -> None:
-    if as_json:
-        print(json.dumps(values, ensure_ascii=False))
-    else:
-        print(values if isinstance(values, str) else "\n".join(values))
+    values = line_values(model, fast, read, Path(str(file)), most_work)
+    with Kept[str]() as kept:  # until all lines are known to be right
+        kept.keep(iter(lambda: list(islice(values, MOST_AT_ONCE)), []))
+        if as_json:
+            _print_json(chain.from_iterable(kept))
+            return
+        for block in kept:
+            print("\n".join(block))
 
 
 @app.command()
@@ -262,6 +293,7 @@ def trace(
             help="Write the page of `explore` with this trace, as one file for a browser."
         ),
     ] = None,
+    no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
     """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs."""
@@ -274,8 +306,20 @@ def trace(
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     from exactformer.api import find
+    from exactformer.model.predict import require_feasible
+    from exactformer.progress import bar
+    from exactformer.trace import trace as trace_expression
 
-    steps = find(domain, weights).trace(parsed)
+    model = find(domain, weights)
+    require_feasible(parsed, None if no_limit else MOST_TRACED)
+    iterations = count_from(1)
+    with bar() as tell:
+        steps = trace_expression(
+            model.algebra,
+            model.weights,
+            parsed,
+            lambda step: tell("iterations", next(iterations), parsed.depth),
+        )
     print(json.dumps(steps.to_dict(), ensure_ascii=False) if as_json else steps)
 
 
@@ -358,24 +402,40 @@ def certify(
 def verify(
     proof: Annotated[Path, typer.Argument(metavar="PROOF", help="A file that certify wrote.")],
     weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights it is about.")],
+    algebra: Annotated[
+        Algebra | None,
+        typer.Option(
+            parser=_algebra,
+            metavar="DOMAIN",
+            help="The algebra that both must be about. Without it they are about what they say "
+            "themselves, which is sure only where that is built in.",
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
+    from exactformer.verify.proof import algebra_sha256, is_built_in
 
     try:
-        findings = check_proof(proof, weights)
-        margin = float(findings.smallest_margin)
-        accepted, reason = True, f"{findings.algebra}, {findings.rows} rows, margin {margin:.6g}"
+        findings = check_proof(proof, weights, algebra)
     except ProofRejected as rejection:
-        accepted, reason = False, str(rejection)
+        shown = ascii(str(rejection))[1:-1]  # a file could hold what moves the cursor
+        said = json.dumps({"accepted": False, "reason": shown})
+        print(said if as_json else f"rejected: {shown}")
+        raise typer.Exit(1) from None
+    name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
+    built_in = is_built_in(findings.algebra)
+    origin = "built in" if built_in else "as asked for" if algebra else "not built in"
+    reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
     if as_json:
-        print(json.dumps({"accepted": accepted, "reason": reason}, ensure_ascii=False))
-    else:
-        print(f"{'accepted' if accepted else 'rejected'}: {reason}")
-    if not accepted:
-        raise typer.Exit(1)
+        facts = {"algebra": name, "algebra_sha256": sha256, "is": origin}
+        print(json.dumps({"accepted": True, "reason": reason, **facts}))
+        return
+    print(f"accepted: {reason}\n  algebra  {name} ({origin}), sha256 {sha256}")
+    if origin == "not built in":
+        print("  what that name stands for is the file's own word: --algebra ties it to yours")
 
 
 @app.command()
@@ -400,26 +460,19 @@ def score(
         ),
     ] = None,
     engine: EngineName = None,
+    no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Count the rows of a labelled file that certified weights get right."""
-    from rich.console import Console
-    from rich.progress import Progress
-
+    """Count the rows of a labelled file of any size that certified weights get right, and tell the
+    first ten others.
+    """
+    from exactformer.model.predict import MOST_WORK
+    from exactformer.progress import bar
     from exactformer.score import score as score_file
 
-    console = Console(stderr=True)
-    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("evaluated", total=None)
-        result = score_file(
-            domain,
-            file,
-            format,
-            weights,
-            median,
-            engine,
-            lambda done, total: bar.update(task, completed=done, total=total),
-        )
+    most_work = None if no_limit else MOST_WORK
+    with bar() as tell:
+        result = score_file(domain, file, format, weights, median, engine, tell, most_work)
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
     if result.wrong:
         raise typer.Exit(1)

@@ -1,32 +1,41 @@
 """How many rows of a labelled file a certified model gets right.
 
 For `listops` the algebra is picked from the file: the one that covers its operators and numbers of
-operands. Any other domain, and weights that are given, must cover the file themselves. Whatever is
-outside is refused by name, never guessed.
+operands. Any other domain, and weights that are given, must cover the file themselves, and weights
+must mean by each operator what the labels do. Whatever is outside is refused by name, never
+guessed.
+
+A file is read once, whatever its size, and refused if any line of it is bad. Its rows then wait as
+tokens, most of them on disk, for the weights that the file turned out to need.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
+
 from exactformer.api import Model, find, look_up
-from exactformer.domains import logic
+from exactformer.domains import logic, nangia
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import Median, boolean, listops
 from exactformer.domains.formats import (
     Format,
+    Kept,
     Lines,
     Row,
     guess_format,
+    in_blocks,
     read_bowman_rows,
     read_lra_rows,
     read_nangia_rows,
     read_tsv_rows,
 )
-from exactformer.domains.nangia import Reading, Use, covering, describe, require_digits, uncovered
+from exactformer.domains.nangia import Use
 from exactformer.domains.syntax import Expression
 from exactformer.evaluate import Count
+from exactformer.model.predict import require_feasible
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress
@@ -34,7 +43,10 @@ SHOWN_ROWS = 10  # wrong ones that are told one by one
 
 EngineName = Literal["fast", "model"]
 Evaluate = Callable[[Sequence[Expression]], Sequence[str | None]]
-Progress = Callable[[int, int], None]  # how much of how much is done
+Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many of how many
+
+# What is kept of a row: codes of Nangia's notation, or token ids, or both formulas of a pair.
+Content = bytes | tuple[bytes, bytes]
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ class Score:
     verdict: str
     engine: EngineName
     count: Count
-    wrong: tuple[Wrong, ...]
+    wrong: tuple[Wrong, ...]  # the first of them
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -84,9 +96,9 @@ class Score:
             lines.append(f"  median   of an even number: {middle[self.median]}{published}")
         lines.append(f"  weights  {self.weights}: {self.verdict}")
         lines.append(f"  engine   {self.engine}")
-        for row in self.wrong[:SHOWN_ROWS]:
+        for row in self.wrong:
             lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")
-        if (more := len(self.wrong) - SHOWN_ROWS) > 0:
+        if more := self.count.total - self.count.correct - len(self.wrong):
             lines.append(f"  and {more} more")
         return "\n".join(lines)
 
@@ -98,113 +110,143 @@ def score(
     weights: str = "constructed",
     median: Median | None = None,
     engine: EngineName | None = None,
-    progress: Progress = lambda done, total: None,
+    progress: Progress = lambda unit, done, total: None,
+    most_work: int | None = None,
 ) -> Score:
     """Evaluate every row of a file and compare with its label: by the engine, by the transformer,
     or, unless `engine` says which, by the engine if it has tables for these weights.
+
+    `most_work` bounds what the transformer may spend on one expression.
     """
-    file = Lines.of(path)
-    format = format or guess_format(domain, file)
-    rows: Sequence[Row]
-    if format in ("nangia", "lra"):
-        readings = read_nangia_rows(file) if format == "nangia" else read_lra_rows(file)
-        median = _median(domain, median)
-        model = _listops_model(domain, readings, weights, median)
-        rows = [replace(row, content=row.content.expression(model.algebra)) for row in readings]
-    elif median is not None:
-        raise ValueError(f"a rule for the median is for published ListOps files, not for {format}")
-    elif format == "tsv":
-        rows, model = read_tsv_rows(file, domain), find(domain, weights)
-    elif domain == boolean():
-        rows, model = read_bowman_rows(file), find(domain, weights)
-    else:
-        raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
-    verdict = model.certify().verdict
-    if verdict != "exact":
-        raise ValueError(
-            f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
-        )
-    fast = model.fast if engine is None else model.engine if engine == "fast" else None
-    evaluate: Evaluate = fast.values if fast else model.predict
-    contents: list[Any] = [row.content for row in rows]
-    find_answers = _relations if format == "bowman" else _values
-    found = find_answers(evaluate, contents, progress)
-    wrong = tuple(
-        Wrong(row.line, row.label, answer)
-        for row, answer in zip(rows, found, strict=True)
-        if answer != row.label
-    )
-    count = Count(len(rows) - len(wrong), len(rows))
+    with Lines.of(path) as file, Kept[Row[Content]]() as kept:
+        format = format or guess_format(domain, file.header)
+        median = _median(domain, format, median)
+        if format == "bowman" and domain != boolean():
+            raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
+        uses: dict[Use, int] = {}  # the line in which each use of an operator is first seen
+        for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
+            kept.keep([block])
+            progress("bytes", file.done, file.size)
+        model = _model(domain, format, uses, weights, median)
+        verdict = model.certify().verdict
+        if verdict != "exact":
+            raise ValueError(
+                f"the weights {weights} are not certified ({verdict}): "
+                f"`exactformer certify` says why"
+            )
+        fast = model.fast if engine is None else model.engine if engine == "fast" else None
+
+        def run(expressions: Sequence[Expression]) -> Sequence[str | None]:
+            for expression in expressions:
+                require_feasible(expression, most_work, f"{path}: {expression!r}: ")
+            return model.predict(expressions)
+
+        evaluate: Evaluate = fast.values if fast else run
+        wrong: list[Wrong] = []
+        done = correct = 0
+        for block in kept:
+            contents = [row.content for row in block]
+            answers = _answers(format, model.algebra, contents, evaluate)
+            for row, answer in zip(block, answers, strict=True):
+                correct += answer == row.label
+                if answer != row.label and len(wrong) < SHOWN_ROWS:
+                    wrong.append(Wrong(row.line, row.label, answer))
+            done += len(block)
+            progress("rows", done, kept.count)
     used = "fast" if fast else "model"
-    return Score(path, format, model.algebra, median, weights, verdict, used, count, wrong)
+    count = Count(correct, done)
+    return Score(path, format, model.algebra, median, weights, verdict, used, count, tuple(wrong))
 
 
-def _median(domain: Algebra, median: Median | None) -> Median | None:
-    if domain == listops():
-        return median or PUBLISHED_MEDIAN
-    if median is not None:
+def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:
+    """What the labels take for MED, where that is not the domain's own affair."""
+    published = format in ("nangia", "lra")
+    if median is not None and not published:
+        raise ValueError(f"a rule for the median is for published ListOps files, not for {format}")
+    if median is not None and domain != listops():
         raise ValueError(
             f"a rule for the median is for the domain listops; {domain.name!r} has its own"
         )
-    return None
+    return median or PUBLISHED_MEDIAN if published and domain == listops() else None
 
 
-def _listops_model(
-    domain: Algebra, rows: Sequence[Row[Reading]], weights: str, median: Median | None
-) -> Model:
-    """Weights that cover the operators and numbers of operands of all rows."""
-    first: dict[Use, int] = {}  # the line in which each use is first seen
-    for row in rows:
-        for use in row.content.uses:
-            first.setdefault(use, row.line)
-    if median is None:
-        algebra = domain
-    elif weights.split("/")[0] == "constructed":
-        algebra = covering(first, median)
+def _rows(
+    file: Lines, format: Format, domain: Algebra, uses: dict[Use, int]
+) -> Iterator[Row[Content]]:
+    """What is kept of each row. `uses` is filled while a file in Nangia's notation is read."""
+    if format == "bowman":
+        for line, relation, pair in read_bowman_rows(file):
+            yield Row(line, relation, pair)
+    elif format == "tsv":
+        for line, label, expression in read_tsv_rows(file, domain):
+            yield Row(line, label, expression.ids.tobytes())
     else:
-        algebra = look_up(domain.name, weights).algebra
-    require_digits(algebra)
-    if missing := uncovered(algebra, first):
-        places = ", ".join(f"{describe(use)} (line {first[use]})" for use in missing)
+        read = read_nangia_rows if format == "nangia" else read_lra_rows
+        for line, label, reading in read(file):
+            for use in reading.uses:
+                uses.setdefault(use, line)
+            yield Row(line, label, reading.codes)
+
+
+def _size(row: Row[Content]) -> int:
+    """Tokens to evaluate, about."""
+    content = row.content
+    return (
+        len(content) if isinstance(content, bytes) else logic.ASSIGNMENTS * sum(map(len, content))
+    )
+
+
+def _model(
+    domain: Algebra, format: Format, uses: Mapping[Use, int], weights: str, median: Median | None
+) -> Model:
+    """Weights for the domain, or those that cover all that a file of published ListOps uses."""
+    if format in ("bowman", "tsv"):
+        return find(domain, weights)
+    if median is None:
+        model = find(domain, weights)
+    elif weights.split("/")[0] == "constructed":
+        model = find(nangia.covering(uses, median), weights)
+    else:
+        model = look_up(domain.name, weights)
+    algebra = model.algebra
+    nangia.require_digits(algebra)
+    if missing := nangia.uncovered(algebra, uses):
+        places = ", ".join(f"{nangia.describe(use)} (line {uses[use]})" for use in missing)
         raise ValueError(f"{weights}: weights for {algebra.name!r} do not cover {places}")
-    used = {symbol for symbol, _ in first}
-    for operator in algebra.operators:
-        if median is not None and operator.symbol in used:
-            (published,) = listops(algebra.max_fan_in, median, (operator.symbol,)).operators
-            if operator != published:
-                rule = f" with --median {median}" if operator.symbol == "MED" else ""
-                raise ValueError(
-                    f"{weights}: {operator.symbol} of {algebra.name!r} is not that of ListOps{rule}"
-                )
-    return find(algebra, weights)
+    for use in sorted(uses):
+        if median and (difference := nangia.difference(algebra, use, median)):
+            rule = f" with --median {median}" if use[0] == "MED" else ""
+            raise ValueError(
+                f"{weights}: {use[0]} of {algebra.name!r} is not that of ListOps{rule} "
+                f"(line {uses[use]}): {difference}"
+            )
+    return model
 
 
-def _values(
-    evaluate: Evaluate, expressions: Sequence[Expression], progress: Progress
-) -> list[str | None]:
-    """All values, some expressions at a time."""
-    values: list[str | None] = []
-    start, tokens = 0, 0
-    for end, expression in enumerate(expressions, start=1):
-        tokens += len(expression)
-        if tokens >= TOKENS_AT_ONCE or end == len(expressions):
-            values += evaluate(expressions[start:end])
-            start, tokens = end, 0
-            progress(end, len(expressions))
-    return values
+def _answers(
+    format: Format, algebra: Algebra, contents: Sequence[Any], evaluate: Evaluate
+) -> Sequence[str | None]:
+    if format == "bowman":
+        return _relations(evaluate, contents)
+    if format == "tsv":
+        tokens = (np.frombuffer(ids, dtype=np.int16) for ids in contents)
+        return evaluate([Expression(algebra, ids) for ids in tokens])
+    return evaluate(nangia.expressions(algebra, contents))
 
 
 def _relations(
-    evaluate: Evaluate, pairs: Sequence[tuple[logic.Formula, logic.Formula]], progress: Progress
+    evaluate: Evaluate, pairs: Sequence[tuple[logic.Formula, logic.Formula]]
 ) -> list[str]:
     """The relation of each pair, from the values of both formulas under all assignments.
 
     Different formulas have many circuits in common; each is evaluated once.
     """
     formulas = {formula: logic.circuits(formula) for pair in pairs for formula in pair}
-    different = list({circuit: None for circuits in formulas.values() for circuit in circuits})
-    answers = _values(evaluate, [logic.expression(circuit) for circuit in different], progress)
-    value = dict(zip(different, answers, strict=True))
+    different = {circuit: None for circuits in formulas.values() for circuit in circuits}
+    value: dict[logic.Circuit, str | None] = {}
+    for circuits in in_blocks(different, len, TOKENS_AT_ONCE):
+        answers = evaluate([logic.expression(circuit) for circuit in circuits])
+        value |= zip(circuits, answers, strict=True)
     truth = {
         formula: logic.truth([value[circuit] for circuit in circuits])
         for formula, circuits in formulas.items()

@@ -19,10 +19,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import LONGEST_TENSORS, MOST_HIDDEN, MOST_NUMBERS, require
+from exactformer.domains.plain import Place, read_json, show
+from exactformer.domains.units import slots_of
 
 Arrays = dict[str, NDArray]  # tensors by name
 
 FORMAT = "exactformer weights 1"
+HEADER = ("format", "algebra", "activation", "origin", "sha256")
 ROUTING = {"G_PE", "W_Q", "W_K"}
 PERCEPTRON = {"W_1", "b_1", "W_2", "b_2"}
 TABLE = {"bags", "outputs"}
@@ -30,10 +34,13 @@ UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
 RANK = "G_R"  # where the order of operands matters
 LOGITS = {f"{name}_logits" for name in ROUTING | {RANK}}  # what the discrete ones were learned as
 OPTIONAL = {"E", RANK} | LOGITS
-LARGEST = 2**31  # whole numbers are smaller in size
-REAL = (
-    PERCEPTRON | LOGITS | {"E"}
-)  # float32, which the proof is about; all others are whole numbers
+# One type for each tensor: the hash covers it, and a proof is about float32.
+TYPES = {
+    **dict.fromkeys([*ROUTING, RANK, "outputs"], np.int8),
+    "bags": np.int16,
+    **dict.fromkeys(UNITS, np.int32),
+    **dict.fromkeys([*PERCEPTRON, *LOGITS, "E"], np.float32),
+}
 
 
 @dataclass(frozen=True)
@@ -54,9 +61,7 @@ class WeightFile:
         algebra = json.dumps(self.algebra.to_dict(), sort_keys=True)
         digest = hashlib.sha256(f"{algebra} {self.activation} ".encode())
         for name in sorted(self.arrays.keys() - LOGITS):
-            array = np.ascontiguousarray(self.arrays[name])
-            digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-            digest.update(array.tobytes())
+            _update(digest, name, self.arrays[name])
         return digest.hexdigest()
 
     def write(self, path: Path) -> None:
@@ -74,30 +79,33 @@ class WeightFile:
     def read(cls, path: Path) -> "WeightFile":
         header, arrays = read_safetensors(path, "np", FORMAT)
         try:
-            algebra = Algebra.from_dict(header["algebra"])
-            read = cls(algebra, arrays, header["activation"], header["origin"])
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            fields = Place(header).fields(HEADER)
+            algebra = Algebra.from_dict(fields["algebra"].value)
+            read = cls(algebra, arrays, fields["activation"].value, fields["origin"].value)
+        except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
-        if header.get("sha256") != read.sha256:
+        if header["sha256"] != read.sha256:
             raise ValueError(f"{path}: the tensors are not those whose hash its header gives")
         return read
 
     def _check(self) -> None:
         """Names, shapes and finiteness, so that whoever uses the arrays can rely on them."""
+        if not isinstance(self.origin, Mapping):
+            raise ValueError(f"origin: expected an object, found {show(self.origin)}")
         names = set(self.arrays) - OPTIONAL
         if names not in (ROUTING | PERCEPTRON, ROUTING | TABLE, ROUTING | set(UNITS)):
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
         if ("W_1" in names) != (self.activation in ("relu", "square")):
-            raise ValueError(f"unexpected activation {self.activation!r}")
+            raise ValueError(f"activation: found {show(self.activation)}, unexpected here")
         D = len(self.algebra.vocabulary)
         d_h = self._size("W_Q", -1)
         expected: dict[str, tuple[int, ...]] = {"G_PE": (D,), "W_Q": (D, d_h), "W_K": (D, d_h)}
         if "W_1" in names:
-            m = self._size("W_1", -1)
+            m = self._hidden("W_1")
             width = self._width(self._size("W_1", 0), D)
             expected |= {"W_1": (width, m), "b_1": (m,), "W_2": (m, D), "b_2": (D,)}
         elif "U_in" in names:
-            m = self._size("U_in", -1)
+            m = self._hidden("U_in")
             width = self._width(self._size("U_in", 0), D)
             operators = len(self.algebra.operators)
             codes = self._size("U_readout", -1)
@@ -115,14 +123,15 @@ class WeightFile:
                 raise ValueError(f"tensor {name}: expected the shape {shape}, found {array.shape}")
             if not array.size:
                 raise ValueError(f"tensor {name}: expected numbers, found none")
-            kind = np.float32 if name in REAL else np.signedinteger
-            if not np.issubdtype(array.dtype, kind):
+            kind = TYPES[name]
+            if array.dtype != kind:
                 raise ValueError(f"tensor {name}: expected {kind.__name__}, found {array.dtype}")
             if not np.isfinite(array).all():
                 raise ValueError(f"tensor {name}: expected finite numbers, found others")
-            # Sums of these must not wrap around, neither where they are used nor in a proof.
-            if name not in REAL and not ((array > -LARGEST) & (array < LARGEST)).all():
-                raise ValueError(f"tensor {name}: expected numbers below 2^31 in size")
+            require(f"tensor {name}, numbers", array.size, MOST_NUMBERS)
+            # The least of a type has no positive counterpart, so its size would be negative.
+            if kind is not np.float32 and (array == np.iinfo(kind).min).any():
+                raise ValueError(f"tensor {name}: expected numbers above {np.iinfo(kind).min}")
         if f"{RANK}_logits" in self.arrays and RANK not in self.arrays:
             raise ValueError(f"tensor {RANK}_logits: there is no {RANK}")
         readout = self.arrays.get("U_readout")
@@ -138,9 +147,17 @@ class WeightFile:
     def _size(self, name: str, axis: int) -> int:
         return (self.arrays[name].shape or (0,))[axis]
 
+    def _hidden(self, name: str) -> int:
+        found = self._size(name, -1)
+        require("hidden units", found, MOST_HIDDEN)
+        return found
+
     def _width(self, found: int, D: int) -> int:
         """Of a routed bag: two or more slots of D numbers with a rank gate, one without."""
-        return max(2, found // D) * D if RANK in self.arrays else D
+        if RANK not in self.arrays:
+            return D
+        require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
+        return max(2, found // D) * D
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:
@@ -152,19 +169,55 @@ def pack_header(header: Mapping[str, Any]) -> dict[str, str]:
 
 def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str, Any], dict]:
     """Header and tensors of a file of ours, of this format; anything else is a ValueError."""
+    require(f"{path}: bytes", os.stat(path).st_size, LONGEST_TENSORS)
     try:
         with safetensors.safe_open(path, framework=framework) as file:
             packed = (file.metadata() or {}).get("exactformer", "{}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        header = json.loads(packed)
-        found = header.get("format", "none of ours")
+        header = read_json(packed)
     except OSError:
         raise
     except Exception as error:  # safetensors raises errors of its own, and bare TypeErrors
         raise ValueError(f"{path}: expected a safetensors file: {error}") from None
+    found = header.get("format", "none of ours") if isinstance(header, dict) else header
     if found != format:
-        raise ValueError(f"{path}: expected {format!r}, found {found!r}")
+        raise ValueError(f"{path}: expected {format!r}, found {show(found)}")
     return header, tensors
+
+
+def content_sha256(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> str:
+    """A hash of all that a file of tensors holds: what it says of itself and every number."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        _update(digest, name, arrays[name])
+    return digest.hexdigest()
+
+
+def _update(digest: "hashlib._Hash", name: str, array: NDArray) -> None:
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+    digest.update(array.tobytes())
+
+
+UNFINISHED = ".unfinished"  # ends the name of a file that is being written, after its writer's id
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what writers that were killed have left; those that live are let be."""
+    for path in folder.glob(f".*{UNFINISHED}"):
+        writer = path.name.removesuffix(UNFINISHED).split(".")[-2:-1]
+        if writer and writer[0].isdecimal() and not _is_alive(int(writer[0])):
+            path.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        pass  # it lives, and is another user's
+    return True
 
 
 def write_atomically(path: Path, data: bytes | str) -> None:
@@ -173,7 +226,8 @@ def write_atomically(path: Path, data: bytes | str) -> None:
     if path.exists() and not path.is_file():  # renaming would replace a folder, or /dev/null
         raise ValueError(f"{path}: expected the name of a file to write")
     content = data.encode() if isinstance(data, str) else data
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    prefix = f".{path.name}.{os.getpid()}."
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -61,7 +61,8 @@ def stacked(models: Sequence[Weights]) -> Weights:
 
     fs = [weights.f for weights in models]
     assert all(isinstance(f, MLP) for f in fs)
-    parts = [stack([getattr(f, name) for f in fs]) for name in ("W_1", "b_1", "W_2", "b_2")]
+    names = ("W_1", "b_1", "W_2", "b_2")
+    parts = [stack([getattr(f, name).double() for f in fs]) for name in names]
     routing = [stack([getattr(w, name) for w in models]) for name in ("G_PE", "W_Q", "W_K")]
     return Weights(*routing, MLP(*parts, fs[0].activation))  # pyright: ignore
 

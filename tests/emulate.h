@@ -1,6 +1,5 @@
 // Just enough of CUDA for g++: the threads of a block run one after another, as coroutines that hand
 // over at __syncthreads, and blocks run in order. So the kernels' own source is tested without a card.
-#include <csetjmp>
 #include <cstddef>
 #include <vector>
 #include <ucontext.h>
@@ -31,17 +30,17 @@ static unsigned int __funnelshift_r(unsigned int low, unsigned int high, int shi
 }
 static void atomicOr(int *at, int bits) { *at |= bits; }
 
-// A coroutine begins on a stack of its own (makecontext) and from then on jumps, which is cheaper.
+// A coroutine for each thread, on a stack of its own.
 struct Thread {
-    jmp_buf place;
+    ucontext_t place;
     bool begun, finished;
 };
-static jmp_buf scheduler;
+static ucontext_t scheduler;
 static std::vector<Thread> threads;
 
 static void __syncthreads() {
     int thread = threadIdx.x;
-    if (!_setjmp(threads[thread].place)) _longjmp(scheduler, 1);
+    swapcontext(&threads[thread].place, &scheduler);
     threadIdx.x = thread;
 }
 
@@ -54,24 +53,23 @@ static void body() {
     Word *a = argument;
     kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
     threads[threadIdx.x].finished = true;
-    _longjmp(scheduler, 1);
 }
 
 static const size_t STACK = 1 << 15;
 static std::vector<char> stacks;
 
 static void resume(int thread) {
+    ucontext_t &place = threads[thread].place;
     threadIdx.x = thread;
-    if (_setjmp(scheduler)) return;
-    if (threads[thread].begun) _longjmp(threads[thread].place, 1);
-    threads[thread].begun = true;
-    ucontext_t context;
-    getcontext(&context);
-    context.uc_stack.ss_sp = stacks.data() + STACK * thread;
-    context.uc_stack.ss_size = STACK;
-    context.uc_link = 0;
-    makecontext(&context, body, 0);
-    setcontext(&context);
+    if (!threads[thread].begun) {
+        threads[thread].begun = true;
+        getcontext(&place);
+        place.uc_stack.ss_sp = stacks.data() + STACK * thread;
+        place.uc_stack.ss_size = STACK;
+        place.uc_link = &scheduler;
+        makecontext(&place, body, 0);
+    }
+    swapcontext(&scheduler, &place);
 }
 
 // Every parameter of a kernel is a pointer or a 64-bit integer, and surplus ones do no harm.

@@ -13,14 +13,16 @@ from exactformer.engine.gpu import Layout, source
 
 SHIM = Path(__file__).with_name("emulate.h")
 COMPILER = shutil.which("g++")
-OPTIONS = ["-DEMULATED", "-std=c++17", "-O1", "-w", "-fno-strict-aliasing", "-shared", "-fPIC"]
+# With the checks of the C library that some systems switch on by default.
+FORTIFIED = ["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"]
+OPTIONS = ["-DEMULATED", "-std=c++17", "-w", "-fno-strict-aliasing", "-shared", "-fPIC", *FORTIFIED]
 
 
 class Emulator:
     """A launcher for `GpuEngine` that needs no card."""
 
     def __init__(self, layout: Layout) -> None:
-        self.library = ctypes.CDLL(str(_compiled(layout)))
+        self.library = ctypes.CDLL(str(_compiled(layout).resolve()))
 
     def __call__(
         self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]

@@ -3,13 +3,17 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -30,25 +34,70 @@ NO_BROWSER = pytest.mark.skipif(
 )
 
 
+@dataclass
+class Served:
+    """A server that runs."""
+
+    address: str
+    process: subprocess.Popen[str]
+    errors: Path
+
+    @property
+    def log(self) -> str:
+        return self.errors.read_text()
+
+    def connect(self) -> socket.socket:
+        where = urlsplit(self.address)
+        return socket.create_connection((where.hostname, where.port), timeout=SECONDS)
+
+
 @contextmanager
-def serving(*arguments: str) -> Iterator[str]:
-    """The address of a server that runs until the end, and then stops without a complaint."""
-    command = [sys.executable, "-m", "exactformer", "explore", "--no-browser", "--port", "0"]
-    with tempfile.TemporaryFile("w+") as errors:
-        process = subprocess.Popen(
-            [*command, "--json", *arguments], stdout=subprocess.PIPE, stderr=errors, text=True
-        )
+def server(
+    *arguments: str, limits: Mapping[str, float] | None = None, descriptors: int | None = None
+) -> Iterator[Served]:
+    """One that is started as a user starts it, and in the end stops without a complaint.
+
+    `limits` are others than those in the modules of the explorer, by MODULE.NAME; `descriptors` is
+    how many file descriptors it may have.
+    """
+    run = f"from tests.explorer import main; main({dict(limits or {})})"
+    start = ["-c", run] if limits else ["-m", "exactformer"]
+    command = [sys.executable, *start, "explore", "--no-browser", "--port", "0", "--json"]
+    if descriptors:
+        command = ["sh", "-c", f'ulimit -n {descriptors}; exec "$@"', "sh", *command]
+    with tempfile.TemporaryDirectory() as folder:
+        errors = Path(folder, "errors")
+        with errors.open("w") as file:
+            process = subprocess.Popen(
+                [*command, *arguments], stdout=subprocess.PIPE, stderr=file, text=True
+            )
         assert process.stdout is not None
         try:
             line = process.stdout.readline()
-            yield json.loads(line)["address"] if line else ""
+            yield Served(json.loads(line)["address"] if line else "", process, errors)
         finally:
             process.send_signal(signal.SIGINT)
             status = process.wait(SECONDS)
             process.stdout.close()
-        errors.seek(0)
-        said = errors.read()
+        said = errors.read_text()
     assert (status, "Traceback" in said) == (0, False), said
+
+
+@contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """The address of such a server."""
+    with server(*arguments) as served:
+        yield served.address
+
+
+def main(limits: Mapping[str, float]) -> None:
+    """The command line, with other limits."""
+    from exactformer.cli import main
+
+    for where, number in limits.items():
+        module, _, name = where.partition(".")
+        setattr(import_module(f"exactformer.explorer.{module}"), name, number)
+    main()
 
 
 @contextmanager

@@ -5,16 +5,20 @@ import subprocess
 import sys
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from exactformer.api import Model, construct
 from exactformer.certify import certify
-from exactformer.domains.algebra import CLOSE
-from exactformer.domains.catalog import boolean
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.definition import load_algebra
 from exactformer.domains.reference import evaluate
-from exactformer.model.feedforward import MLP
+from exactformer.domains.sampling import draw
+from exactformer.model.feedforward import MLP, Table
 from exactformer.verify import ProofRejected, verify
 from tests.algebras import TASKS
 from tests.brute_force import constructed
@@ -93,9 +97,8 @@ def drop_condition(proof):
     proof["conditions"].popitem()
 
 
-def edit_table(proof):
-    row = proof["algebra"]["operators"][0]["table"][0]
-    row[-1] = "0" if row[-1] == "1" else "1"
+def truthy_conditions(proof):
+    proof["conditions"] = dict.fromkeys(proof["conditions"], 1)
 
 
 @pytest.mark.parametrize(
@@ -104,21 +107,30 @@ def edit_table(proof):
         lambda proof: proof.update(smallest_margin=proof["smallest_margin"] + "1"),
         lambda proof: proof.update(smallest_margin=str(Fraction(proof["smallest_margin"]) / 2)),
         lambda proof: proof.update(smallest_margin="1e30000000"),
-        lambda proof: proof.update(smallest_margin=float("inf")),
-        lambda proof: proof.update(rounding_bound="0"),
+        lambda proof: proof.update(rounding_bound="1/1000"),
         lambda proof: proof.update(rows=proof["rows"] + 1),
         lambda proof: proof.update(verdict="inexact"),
         lambda proof: proof.update(verdict="not proved"),
         lambda proof: proof.update(weights_sha256="0" * 64),
         lambda proof: proof["algebra"].update(name="boolean-2"),
-        edit_table,
+        lambda proof: proof["algebra"].update(sha256="0" * 64),
+        lambda proof: proof["algebra"].update(definition=boolean().to_dict()),
+        lambda proof: proof["arithmetic"].update(feedforward="IEEE binary32"),
+        lambda proof: proof.pop("arithmetic"),
+        lambda proof: proof.update(rows=float(proof["rows"])),
+        lambda proof: proof.update(wrong_rows=17),
+        lambda proof: proof.update(counterexample={"expression": "x"}),
+        lambda proof: proof.update(most_operands={"float32": 2**60}),
+        lambda proof: proof.update({"\x1b[8m": "nothing to see"}),
+        truthy_conditions,
         flip_condition,
         drop_condition,
     ],
     ids=[
-        *("margin", "half the margin", "huge", "infinite", "rounding", "rows", "inexact"),
-        *("not proved", "hash"),
-        *("name", "table", "condition", "fewer conditions"),
+        *("margin", "half the margin", "huge", "rounding", "rows", "inexact", "not proved"),
+        *("hash", "name", "hash of the algebra", "definition", "arithmetic", "no arithmetic"),
+        *("rows as a float", "wrong rows", "counterexample", "operands", "control characters"),
+        *("conditions that are not booleans", "condition", "fewer conditions"),
     ],
 )
 def test_an_edited_proof_is_rejected(tmp_path, edit):
@@ -147,9 +159,9 @@ def test_a_forged_proof_of_wrong_weights_is_rejected(tmp_path, verdict, short_se
     assert certificate.verdict == "inexact"
     wrong.save(tmp_path / "weights")
     certificate.save(tmp_path / "proof")
-    with pytest.raises(ProofRejected, match="not proved exact"):
+    with pytest.raises(ValueError, match=r"expected the format .* found 'exactformer fault 1'"):
         verify(tmp_path / "proof", tmp_path / "weights")
-    proof = json.loads((tmp_path / "proof").read_text()) | {"verdict": verdict}
+    proof = certificate.to_dict() | {"verdict": verdict}
     (tmp_path / "proof").write_text(json.dumps(proof))
     with pytest.raises(ProofRejected):
         verify(tmp_path / "proof", tmp_path / "weights")
@@ -161,8 +173,23 @@ def test_a_forged_proof_of_wrong_weights_is_rejected(tmp_path, verdict, short_se
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[]", "null", "exact", "\x00\xff", '{"weights_sha256": 1}', "{{", "[" * 100_000],
-    ids=lambda text: repr(text[:30]),
+    [
+        *(
+            "",
+            "{}",
+            "[]",
+            "null",
+            "exact",
+            "\x00\xff",
+            '{"weights_sha256": 1}',
+            "{{",
+            "[" * 100_000,
+        ),
+        '{"format": "exactformer proof 2", "format": "exactformer proof 2"}',
+        '{"format": "exactformer proof 2", "rows": NaN}',
+        '{"format": "exactformer proof 1"}',
+    ],
+    ids=lambda text: repr(text[-30:]),
 )
 def test_what_is_no_proof_is_an_error(tmp_path, text):
     fitted_proof(tmp_path)
@@ -196,3 +223,82 @@ def test_the_saved_fault_names_the_counterexample(tmp_path, short_search):
     assert saved["counterexample"]["expected"] == evaluate(example.expression)
     assert saved["conditions"]["the gate is +1 on '(', -1 on ')', 0 elsewhere"] is False
     assert f"shortest counterexample: {example.expression}" in str(certificate)
+
+
+def test_a_proof_is_about_the_algebra_asked_for(tmp_path):
+    fitted_proof(tmp_path)
+    paths = tmp_path / "proof", tmp_path / "weights"
+    assert verify(*paths, algebra=boolean()).exact
+    with pytest.raises(ProofRejected, match="another algebra than the arithmetic asked for"):
+        verify(*paths, algebra=arithmetic())
+
+
+def test_an_algebra_of_ones_own_is_spelled_out_in_its_proof(tmp_path):
+    algebra = load_algebra("examples/kleene.toml")
+    model = construct(algebra)
+    model.save(tmp_path / "weights")
+    model.certify().save(tmp_path / "proof")
+    proof = json.loads((tmp_path / "proof").read_text())
+    assert proof["algebra"]["definition"] == algebra.to_dict()
+    assert verify(tmp_path / "proof", tmp_path / "weights", algebra=algebra).exact
+
+
+def test_a_falsified_algebra_of_a_known_name_is_told_apart(tmp_path):
+    """The same name with other tables: exact about itself, and not what was asked for."""
+    right = load_algebra("examples/kleene.toml")
+    data = right.to_dict()
+    for operator in data["operators"]:
+        for row in operator.get("table", []):
+            row[-1] = right.values[0]
+    model = construct(Algebra.from_dict(data))
+    model.save(tmp_path / "weights")
+    model.certify().save(tmp_path / "proof")
+    command = [sys.executable, "-m", "exactformer", "verify", "proof", "weights"]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert said.returncode == 0
+    assert "kleene (not built in), sha256" in said.stdout
+    assert "--algebra ties it to yours" in said.stdout
+    path = str(Path("examples/kleene.toml").resolve())
+    said = subprocess.run(
+        [*command, "--algebra", path], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (said.returncode, said.stderr) == (1, "")
+    assert said.stdout.startswith("rejected: weights is about another algebra")
+
+
+def test_the_span_of_a_wrong_row_is_the_counterexample():
+    """Far beyond the expressions that a search by length gets to."""
+    algebra = listops(5)
+    model = construct(algebra, "table")
+    f = model.weights.f
+    assert isinstance(f, Table)
+    bag = torch.zeros(16, dtype=torch.int16)
+    bag[algebra.token_ids["MED"]] = 1
+    for digit in (7, 7, 8, 9, 9):
+        bag[2 + digit] += 1
+    outputs = f.outputs.clone()
+    row = int((f.bags == bag).all(1).nonzero())
+    outputs[row] = torch.eye(16)[2 + 3].to(outputs.dtype)
+    certificate = certify(algebra, replace(model.weights, f=Table(f.bags, outputs)))
+    example = certificate.counterexample
+    assert certificate.verdict == "inexact"
+    assert example is not None
+    assert str(example.expression) == "( MED 7 7 8 9 9 )"
+    assert (example.expected, example.found) == ("8", "3")
+
+
+def test_the_value_may_appear_at_any_one_position(task):
+    """Here at `)`: nothing in the argument needs it to be the operator's position."""
+    model = construct(task, "table")
+    D, first = len(task.vocabulary), task.first_operator
+    W_Q, W_K = torch.zeros(2, D, 2)
+    W_Q[CLOSE], W_K[2:first, 0], W_K[first:, 1] = 1, 1, 1
+    at_the_end = Model(task, replace(model.weights, W_Q=W_Q, W_K=W_K))
+    assert at_the_end.certify().verdict == "exact"
+    rng = np.random.default_rng(0)
+    batch = [e for depth in range(1, 9) for e in draw(task, depth, 20, rng)]
+    assert at_the_end.predict(batch) == [evaluate(e) for e in batch]
+    assert at_the_end(str(batch[-1])) == evaluate(batch[-1])
+    W_Q[OPEN] = 1  # a second position with the value
+    twice = replace(at_the_end.weights, W_Q=W_Q)
+    assert certify(task, twice).verdict == "inexact"

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import signal
 import subprocess
 import sys
 
@@ -96,6 +97,39 @@ def test_sample_balanced():
 def test_sample_nothing():
     assert output("sample", "boolean", "--count", "0") == ""
     assert json.loads(output("sample", "boolean", "--count", "0", "--json")) == []
+
+
+def test_sample_more_than_is_drawn_at_once():
+    lines = output("sample", "boolean", "--count", "100003", "--depth", "1").splitlines()
+    assert len(lines) == 100_003
+    assert lines[:10] != lines[100_000:]
+    for text, value in (line.split("\t") for line in lines[-20:]):
+        assert evaluate(parse(CATALOG["boolean"](), text)) == value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("boolean --depth 100000", "more than the 2e+08 tokens in all that can be drawn at once"),
+        ("boolean --depth 1000000000000", "of depth 100,000 at most"),
+        ("boolean --balanced --count 1000000000", "expected at most 5,000,000"),
+        ("listops --format lra --count 1000000000", "from 0 to 200,000, found 1,000,000,000"),
+    ],
+)
+def test_samples_that_are_too_large_are_refused_at_once(arguments, words):
+    assert words in refused("sample", *shlex.split(arguments))
+
+
+def test_a_sample_that_is_interrupted():
+    command = [*COMMAND, "sample", "boolean", "--count", "1000000000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.stdout.read()
+        assert process.stderr.read() == b"exactformer: interrupted\n"
+    assert process.returncode == 130
 
 
 @pytest.mark.parametrize("command", ["info", "sample"])

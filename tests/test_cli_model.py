@@ -3,6 +3,10 @@
 import contextlib
 import io
 import json
+import os
+import pty
+import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -151,6 +155,81 @@ def test_eval_of_binary_garbage(tmp_path, data):
     assert "line 1, column" in refused("eval", "boolean", "--file", tmp_path / "garbage")
 
 
+@pytest.mark.parametrize("syntax", ["native", "python", "nangia"])
+@pytest.mark.parametrize("engine", ["fast", "model"])
+def test_eval_of_many_lines_in_blocks(syntax, engine):
+    """More than are held at once, in every syntax; then with one bad line at their end."""
+    domain, line, value = {
+        "native": ("boolean", "(1&(~0))", "1"),
+        "python": ("boolean", "1 and not 0", "1"),
+        "nangia": ("listops", "[MAX 1 [MIN 2 3 ] ]", "2"),
+    }[syntax]
+    count = 2_000 if engine == "model" else 40_000
+    data = f"{line}\n".encode() * count
+    arguments = ("eval", domain, "--file", "-", "--syntax", syntax, "--engine", engine)
+    assert output(*arguments, stdin=data) == f"{value}\n" * count
+    assert json.loads(output(*arguments, "--json", stdin=data)) == [value] * count
+    assert f"line {count + 1}, column" in refused(*arguments, stdin=data + b"(\n")
+
+
+@pytest.mark.parametrize("options", [[], ["--engine", "model"], ["--syntax", "python"]])
+def test_eval_of_a_file_without_end(options):
+    errors = refused("eval", "boolean", "--file", "/dev/zero", *options)
+    place = "line 1: expected at most 16,777,215 bytes" if options else "byte 0: expected a value"
+    assert errors.startswith(f"exactformer: /dev/zero: {place}")
+
+
+COMB = "(" * 25_000 + "1" + "&1)" * 25_000
+
+
+def test_what_would_take_the_transformer_hours(tmp_path):
+    (tmp_path / "comb").write_text(f"1\n{COMB}\n")
+    cost = "the transformer would take 25,000 iterations of 100,001 positions each"
+    model = ("eval", "boolean", "--engine", "model")
+    for arguments, place in [
+        (("trace", "boolean", COMB), ""),
+        ((*model, COMB), ""),
+        ((*model, "--file", tmp_path / "comb"), f"{tmp_path / 'comb'}: line 2: "),
+    ]:
+        errors = refused(*arguments)
+        assert errors.startswith(f"exactformer: {place}{cost}, more than")
+        assert errors.endswith("--no-limit does it all the same")
+    assert output("eval", "boolean", COMB) == "1\n"
+
+
+def test_no_limit(monkeypatch):
+    """With bounds so small that a small expression is beyond them."""
+    monkeypatch.setattr("exactformer.model.predict.MOST_WORK", 10)
+    monkeypatch.setattr("exactformer.cli.MOST_TRACED", 10)
+    for arguments in (["trace", "boolean", "(1&(~0))"], ["eval", "boolean", "(1&(~0))"]):
+        arguments += ["--engine", "model"] if arguments[0] == "eval" else []
+        assert "2 iterations of 8 positions each, more than 10 in all" in refused(*arguments)
+        assert "1" in output(*arguments, "--no-limit")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["trace", "boolean", COMB], ["eval", "boolean", COMB, "--engine", "model"]]
+)
+def test_long_work_that_is_interrupted(arguments):
+    """On a terminal, as soon as there is progress to be seen."""
+    controller, terminal = pty.openpty()
+    command = [*COMMAND, *arguments, "--no-limit"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=terminal) as process:
+        os.close(terminal)
+        shown = b""
+        while not re.search(rb"[1-9][0-9,]* (iterations|positions) [0-9,]+/s", shown):
+            shown += os.read(controller, 1 << 16)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # how a terminal tells that nobody writes any more
+            while more := os.read(controller, 1 << 16):
+                shown += more
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+    os.close(controller)
+    assert process.returncode == 130
+    assert shown.endswith(b"exactformer: interrupted\r\n")
+
+
 def test_eval_of_nothing(tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     assert "found an empty file" in refused("eval", "boolean", "--file", tmp_path / "empty")
@@ -214,9 +293,11 @@ def test_construct_certify_verify(tmp_path):
     printed = output("certify", "listops", "--weights", weights, "--out", proof)
     assert printed.startswith("exact\n")
     assert json.loads(proof.read_text())["verdict"] == "exact"
-    assert output("verify", proof, weights).startswith("accepted: listops, 5901 rows")
+    said = output("verify", proof, weights, "--algebra", "listops")
+    assert said.startswith("accepted: 5901 rows, margin")
+    assert "algebra  listops (built in), sha256 " in said
     answer = json.loads(output("verify", proof, weights, "--json"))
-    assert answer["accepted"] is True
+    assert (answer["accepted"], answer["algebra"], answer["is"]) == (True, "listops", "built in")
 
 
 @pytest.mark.parametrize("weights", ["constructed", "constructed/table", "fitted"])

@@ -122,9 +122,27 @@ def test_any_number_of_operands(load):
             ["symbol: expected text", "'symbl'; did you mean"],
         ),
         (HEAD.replace("notation", "Notation") + PLUS, ["notation: ", "'Notation'; did you mean"]),
-        (HEAD.replace('"mine"', '"my own"') + PLUS, ["name: expected letters, digits and hyphens"]),
+        (HEAD.replace('"mine"', '"my own"') + PLUS, ["name: expected 1 to 64 letters"]),
         (HEAD.replace('"mine"', '"boolean"') + PLUS, ["name: expected a name of its own"]),
         (HEAD.replace('"mine"', '"listops-10-mean"') + PLUS, ["name: expected a name of its own"]),
+        (HEAD.replace('"mine"', '"Boolean"') + PLUS, ["name: expected a name of its own"]),
+        (
+            HEAD.replace('"mine"', '"arithmetic-mod-999"') + PLUS,
+            ["name: expected a name of its own"],
+        ),
+        (HEAD.replace('"mine"', '"b\u043e\u043elean"') + PLUS, ["name: expected 1 to 64 letters"]),
+        (HEAD.replace('"mine"', '"' + "m" * 65 + '"') + PLUS, ["name: expected 1 to 64 letters"]),
+        (
+            HEAD.replace('"2"', '"2\u200b"') + PLUS,
+            ["of a value has characters in it that cannot be"],
+        ),
+        (HEAD.replace('"2"', '"\u0301"') + PLUS, ["of a value begins with a mark that combines"]),
+        (
+            HEAD.replace('"2"', '"' + "2" * 65 + '"') + PLUS,
+            ["has 65 characters: expected 64 at most"],
+        ),
+        (HEAD + PLUS * 251, ["operators: expected 250 at most, found 251"]),
+        (HEAD + f"x = {'1' * 5000}", ["this is not TOML: Exceeds the limit"]),
         (HEAD.replace('"0", "1", "2"', "0, 1") + PLUS, ["values: expected a list such as"]),
         (HEAD.replace('"2"', '"1"') + PLUS, ["the symbol '1' is used twice, as a value"]),
         (HEAD.replace('"2"', '"+"') + PLUS, ["'+' is used twice, as a value and as an operator"]),
@@ -161,7 +179,8 @@ def test_any_number_of_operands(load):
         (HEAD + PLUS.replace("rule", "table"), ["expected 'operands -> result'", "no entry for"]),
         (HEAD + '[[operators]]\nsymbol = "o"\narity = 2\ntable = [1]', ["expected lines of text"]),
         (
-            HEAD.replace("infix", "prefix") + '[[operators]]\nsymbol="o"\narity=99\ntable="-> 1"',
+            HEAD.replace("infix", "prefix")
+            + '[[operators]]\nsymbol="o"\narity=99\nordered=true\ntable=""',
             ["too many for a table; use a rule"],
         ),
         (

@@ -8,13 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from attacks.spellings import AtOnce
 from exactformer.api import construct, load
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import ExpressionError, parse
-from exactformer.engine import automaton, cpu
+from exactformer.engine import automaton
+from exactformer.engine import readers as two_readers
 from exactformer.engine.automaton import read_off
 from exactformer.engine.cpu import CpuEngine
 from tests.algebras import ALGEBRAS, TASKS
@@ -46,13 +48,21 @@ def engine_for(algebra: Algebra) -> CpuEngine:
     return CpuEngine(read_off(algebra, construct(algebra).weights), algebra)
 
 
+# Even short texts are shared, in small parts, with much of each left over.
+SHARED = {
+    "WORTH_SHARING": 1,
+    "SMALLEST_PART": 5,
+    "RESIDUE_ROOM": 8,
+    "second_core": AtOnce,
+}
+
+
 @pytest.fixture(params=[False, True], ids=["one reader", "two readers"])
 def readers(request, monkeypatch):
     """Everything is tried with one reader and with two, even short texts."""
     if request.param:
-        monkeypatch.setattr(cpu, "WORTH_SHARING", 1)
-        monkeypatch.setattr(cpu, "PROBE", 1)
-        monkeypatch.setattr(cpu, "RESIDUE_ROOM", 4)
+        for name, value in SHARED.items():
+            monkeypatch.setattr(two_readers, name, value)
 
 
 def complaint(read, text) -> str | None:
@@ -191,12 +201,10 @@ def test_an_error_anywhere_in_a_long_text(seed, levels):
     text = COMBS[rng.choice(list(COMBS))](levels)
     place = rng.randrange(len(text))
     text = text[:place] + rng.choice(["", "(", ")", "+", "3", "x", " "]) + text[place + 1 :]
-    saved = cpu.WORTH_SHARING, cpu.PROBE, cpu.RESIDUE_ROOM
-    cpu.WORTH_SHARING, cpu.PROBE, cpu.RESIDUE_ROOM = 1, 1, 8
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in SHARED.items():
+            patch.setattr(two_readers, name, value)
         found = complaint(engine_for(arithmetic()).value, text)
-    finally:
-        cpu.WORTH_SHARING, cpu.PROBE, cpu.RESIDUE_ROOM = saved
     assert found == complaint(lambda t: parse(arithmetic(), t), text)
 
 

@@ -158,7 +158,7 @@ def test_a_link_restores_the_view(visit, browser, address):
     visit.page.select_option("#algebra", "arithmetic")
     visit.page.select_option("#weights", "1936")
     visit.type("((1+2)*((3+4)+5))")
-    visit.page.wait_for_function("() => trace.weights === '1936' && trace.expected === '6'")
+    visit.page.wait_for_function("() => trace.weights === '1936' && trace.tokens.length === 17")
     visit.page.keyboard.press("ArrowRight")
     visit.page.locator(".stage-tokens .token").nth(11).click()
     assert visit.text("#details h2") == "Position 11"

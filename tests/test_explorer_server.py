@@ -22,7 +22,7 @@ from exactformer.domains.syntax import parse
 from exactformer.explorer import answers
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import page
-from exactformer.explorer.server import MOST_WAITING, Workers
+from exactformer.explorer.server import AT_ONCE, MOST_WAITING, Workers
 from tests.cases import CASES
 from tests.explorer import SECONDS, serving
 
@@ -361,7 +361,7 @@ def test_too_many_are_turned_away():
     go_on = Event()
 
     async def crowd() -> None:
-        workers = Workers()
+        workers = Workers(AT_ONCE)
 
         def answer() -> bytes:
             go_on.wait(SECONDS)

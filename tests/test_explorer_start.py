@@ -10,6 +10,7 @@ import pytest
 from exactformer.api import construct
 from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.explorer import answers
+from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import STATIC
 from tests.algebras import ALGEBRAS
@@ -54,7 +55,8 @@ def test_a_port_that_is_taken():
 
 def test_without_the_servers_packages(monkeypatch):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    monkeypatch.delitem(sys.modules, "exactformer.explorer.server", raising=False)
+    for name in ("server", "connections"):
+        monkeypatch.delitem(sys.modules, f"exactformer.explorer.{name}", raising=False)
     assert "uvicorn: pip install 'exactformer[explore]'" in start_in_vain()
 
 
@@ -89,7 +91,7 @@ def test_a_certificate_is_computed_once():
     choices = Choices()
     subject = choices.subject("boolean", "7520")
     assert choices.subject("boolean", "7520") is subject
-    assert choices.certificate(subject) is choices.certificate(subject)
+    assert subject.certificate(certificate_of) is subject.certificate(certificate_of)
 
 
 def test_the_files_hold_nothing_from_elsewhere():

@@ -1,17 +1,24 @@
 """Files of labelled rows: read as they were meant, or refused with the place of every mistake."""
 
 import contextlib
-from pathlib import Path
+import gc
+import io
+import weakref
+from itertools import chain
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactformer.domains import logic
+from exactformer.domains import formats, logic
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.formats import (
+    LONGEST_LINE,
+    Kept,
     Lines,
+    all_right,
     guess_format,
+    in_blocks,
     read_bowman_rows,
     read_lra_rows,
     read_nangia_rows,
@@ -24,7 +31,7 @@ from tests.algebras import KLEENE
 
 def lines(text: str | bytes) -> Lines:
     data = text.encode() if isinstance(text, str) else text
-    return Lines(Path("some.tsv"), data.split(b"\n"))
+    return Lines("some.tsv", io.BytesIO(data))
 
 
 def values(rows) -> list[tuple[int, str, str]]:
@@ -54,11 +61,13 @@ def test_tsv_rows_have_the_value_first_or_last():
 def test_a_byte_order_mark_and_a_last_new_line_are_no_rows(tmp_path):
     path = tmp_path / "rows"
     path.write_bytes(b"\xef\xbb\xbf1\t1\n2\t2\n")
-    assert [row.line for row in read_nangia_rows(Lines.of(path))] == [1, 2]
+    with Lines.of(path) as file:
+        assert [row.line for row in read_nangia_rows(file)] == [1, 2]
+        assert file.done == file.size == path.stat().st_size
 
 
 def test_the_format_follows_from_the_domain_and_the_header():
-    rows, headed = lines("1\t1"), lines("Source\tTarget\r\n1\t1")
+    rows, headed = (lines(text).header for text in ("1\t1", "Source\tTarget\r\n1\t1"))
     assert guess_format(listops(), rows) == guess_format(listops(10, "mean"), rows) == "nangia"
     assert guess_format(listops(), headed) == "lra"
     assert guess_format(boolean(), rows) == "bowman"
@@ -89,9 +98,8 @@ def test_the_format_follows_from_the_domain_and_the_header():
     ],
 )
 def test_mistakes_are_located_in_the_file(read, text, places):
-    file = lines(text) if text else Lines(Path("some.tsv"), [])
     with pytest.raises(ValueError, match=r"some\.tsv: ") as caught:
-        read(file)
+        list(read(lines(text)))
     for place in places:
         assert place in str(caught.value)
 
@@ -101,7 +109,66 @@ def test_any_bytes_are_read_or_refused(data):
     for read in (read_nangia_rows, read_lra_rows, read_bowman_rows):
         for first in (b"", b"Source\tTarget\n"):
             with contextlib.suppress(ValueError):
-                assert read(lines(first + data))
+                assert list(read(lines(first + data)))
+
+
+def test_lines_and_their_numbers():
+    found = list(lines("\ufeffa\r\n\nb"))
+    assert found == [(1, b"a\r"), (2, b""), (3, b"b")]
+    assert list(lines("")) == list(lines("\ufeff")) == []
+
+
+@pytest.mark.parametrize("before", [b"", b"1\t1\n"])
+def test_a_line_that_is_too_long(before):
+    longest = LONGEST_LINE - 1
+    assert len(list(lines(before + b" " * longest + b"\n"))[-1][1]) == longest
+    with pytest.raises(ValueError, match=rf"line {1 + bool(before)}: expected at most 16,777,215"):
+        list(lines(before + b" " * (longest + 2)))
+
+
+def test_bad_lines_after_the_first_are_counted_not_kept():
+    told = []
+
+    def results():
+        for number in range(1_000):
+            error = ExpressionError(f"problem {number}", "x", 0, number)
+            told.append(weakref.ref(error))
+            yield error
+            del error
+            yield None
+
+    with pytest.raises(ValueError, match="and 1990 more bad lines") as caught:
+        list(all_right("some.tsv", results()))
+    assert "problem 9\n" in str(caught.value)
+    assert "problem 10\n" not in str(caught.value)
+    gc.collect()
+    assert not any(error() for error in told)
+
+
+def test_results_end_at_the_first_bad_line():
+    results = all_right("some.tsv", ["1", "2", None, "3"])
+    assert [next(results), next(results)] == ["1", "2"]
+    with pytest.raises(ValueError, match="1 more bad line"):
+        next(results)
+
+
+@given(st.lists(st.integers(0, 50)), st.integers(1, 100))
+def test_blocks_have_everything_in_order(items, most):
+    blocks = list(in_blocks(items, lambda item: item, most))
+    assert list(chain.from_iterable(blocks)) == items
+    assert all(sum(block[:-1]) < most for block in blocks)
+    with Kept[int]() as kept:
+        kept.keep(blocks)
+        assert list(kept) == list(kept) == blocks
+        assert kept.count == len(items)
+
+
+def test_what_is_kept_goes_to_disk(monkeypatch):
+    monkeypatch.setattr(formats, "KEPT_IN_MEMORY", 100)
+    with Kept[str]() as kept:
+        kept.keep([["one"] * 10, ["another"] * 1_000])
+        assert vars(kept.file)["_rolled"]
+        assert list(kept) == [["one"] * 10, ["another"] * 1_000]
 
 
 # Bowman's formulas

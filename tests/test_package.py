@@ -9,7 +9,10 @@ from zipfile import ZipFile
 
 import pytest
 
+from exactformer.domains.catalog import CATALOG
+
 ROOT = Path(__file__).resolve().parent.parent
+SHIPPED = ROOT / "exactformer" / "weights"
 
 
 def run(*command: str | Path, **options) -> str:
@@ -76,3 +79,34 @@ def test_what_needs_no_torch_does_not_load_it(arguments):
         sys.exit(f"loaded {heavy}" if heavy else status)
     """
     run(sys.executable, "-c", code, *arguments)
+
+
+def without(*names: str, then: str) -> str:
+    """A program for Python in which importing these is an error, as if they were not installed."""
+    return f"import sys; sys.modules.update(dict.fromkeys({names})); {then}"
+
+
+@pytest.mark.parametrize("domain", CATALOG)
+def test_a_proof_is_verified_without_torch_and_numba(domain, tmp_path):
+    proof, weights = (SHIPPED / domain / f"7520.{kind}" for kind in ("proof.json", "safetensors"))
+    code = without("torch", "numba", then="from exactformer.cli import main; main()")
+    assert run(sys.executable, "-c", code, "verify", proof, weights).startswith("accepted: ")
+    damaged = tmp_path / "damaged.json"
+    damaged.write_text(proof.read_text().replace('"rows": ', '"rows": 1'))
+    command = [sys.executable, "-c", code, "verify", damaged, weights]
+    rejected = subprocess.run(command, capture_output=True, text=True)
+    assert (rejected.returncode, rejected.stderr) == (1, "")
+    assert rejected.stdout.startswith("rejected: ")
+    # In Python it needs nothing but numpy and safetensors.
+    check = "from pathlib import Path; from exactformer.verify import verify; "
+    check += "print(verify(*map(Path, sys.argv[1:])).algebra)"
+    others = ("torch", "numba", "typer", "rich", "jaxtyping", "scipy", "starlette", "uvicorn")
+    printed = run(sys.executable, "-c", without(*others, then=check), proof, weights)
+    assert printed == f"{domain}\n"
+
+
+def test_what_needs_torch_fails_without_it():
+    """So that the test above can fail."""
+    code = without("torch", "numba", then="import exactformer.certify")
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "ModuleNotFoundError" in result.stderr

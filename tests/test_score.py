@@ -13,6 +13,7 @@ import pytest
 import torch
 
 import exactformer as ef
+from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.long_range import draw_long_range
 from exactformer.domains.nangia import format_nangia
@@ -142,7 +143,9 @@ def test_wrong_rows_are_shown(tmp_path):
     assert "line 2: expected 3, found 2" in printed
     assert "line 11: expected 3, found 2\n  and 2 more" in printed
     assert "line 12:" not in printed
-    assert score("listops", path)["wrong"][-1] == {"line": 13, "expected": "3", "found": "2"}
+    result = score("listops", path)
+    assert (result["correct"], result["total"], len(result["wrong"])) == (1, 13, 10)
+    assert result["wrong"][-1] == {"line": 11, "expected": "3", "found": "2"}
 
 
 def test_wrong_relations_are_shown(tmp_path):
@@ -176,7 +179,39 @@ def test_standard_input():
     assert score("listops", "-", stdin=b"Source\tTarget\n[MAX 1 2 ]\t2\n")["correct"] == 1
 
 
+def test_many_rows_are_scored_in_blocks(tmp_path):
+    """More than are held at once; the wrong ones are in the last block."""
+    expressions = draw(listops(4, "mean"), 2, 500, np.random.default_rng(1))
+    path = rows(tmp_path / "rows.tsv", expressions * 100)
+    with path.open("a") as file:
+        file.write("1\t[MAX 1 2 ]\n" * 12)
+    result = score("listops", path)
+    assert (result["correct"], result["total"]) == (50_000, 50_012)
+    assert [row["line"] for row in result["wrong"]] == list(range(50_001, 50_011))
+    assert score("listops", "-", stdin=path.read_bytes()) == result | {"file": "-"}
+
+
 # Refusals
+
+
+@pytest.mark.parametrize("format", ["nangia", "lra", "tsv"])
+def test_a_file_without_end(format):
+    errors = refused("score", "listops", "/dev/zero", "--format", format)
+    assert errors == (
+        "exactformer: /dev/zero: line 1: expected at most 16,777,215 bytes, found a longer line"
+    )
+
+
+def test_a_row_that_is_too_much_for_the_transformer(tmp_path):
+    depth = 20_000
+    path = tmp_path / "rows.tsv"
+    path.write_text(f"1\t1\n2\t{'( MAX 1 ' * depth}2{' )' * depth}\n")
+    model = ("--format", "tsv", "--engine", "model")
+    errors = refused("score", "listops", path, *model)
+    assert f"{path}: Expression(listops, ( MAX 1 ( MAX 1" in errors
+    assert "would take 20,000 iterations of 100,001 positions each" in errors
+    assert "--no-limit" in errors
+    assert score("listops", path, "--format", "tsv")["correct"] == 2
 
 
 def test_a_bad_file(tmp_path):
@@ -217,6 +252,59 @@ def test_wider_weights_than_the_file_needs(tmp_path):
     assert (result["correct"], result["algebra"]) == (1, "listops-4-mean")
     assert score("listops-4-mean", file, "--weights", weights)["correct"] == 1
     assert "not for this" in refused("score", "listops-5-mean", file, "--weights", weights)
+
+
+def with_digits_in_order(base: Algebra, values: str) -> Algebra:
+    """The same tables and rules, by places, on values that stand in other places."""
+    return Algebra(f"{base.name}-x", tuple(values), base.operators, "prefix", dict(base.spellings))
+
+
+TRUE = "9\t[MAX 9 1 ]\n0\t[MIN 0 5 ]\n"
+FALSE = "1\t[MAX 9 1 ]\n5\t[MIN 0 5 ]\n"
+
+
+@pytest.mark.parametrize("base", [listops(3, "mean"), listops(12, "mean"), listops(None, "mean")])
+@pytest.mark.parametrize("text", [TRUE, FALSE])
+def test_weights_whose_values_are_in_another_order(tmp_path, base, text):
+    """Their tables and rules are those of ListOps, place by place; what they compute is not."""
+    weights, file = tmp_path / "weights", tmp_path / "rows.tsv"
+    ef.construct(with_digits_in_order(base, "9876543210")).save(weights)
+    file.write_text(text)
+    errors = refused("score", "listops", file, "--weights", weights)
+    assert "MAX of" in errors
+    assert "is not that of ListOps (line 1): MAX 9 8 is 8, not 9" in errors
+
+
+def test_too_many_cases_to_compare(tmp_path):
+    weights, file = tmp_path / "weights", tmp_path / "rows.tsv"
+    ef.construct(with_digits_in_order(listops(None, "mean"), "0123456798")).save(weights)
+    file.write_text("1\t[MAX " + "1 " * 12 + "]\n")
+    errors = refused("score", "listops", file, "--weights", weights)
+    assert "(line 1): too many cases to compare" in errors
+
+
+def test_the_same_meaning_with_values_in_another_order(tmp_path):
+    """Symbol for symbol these are the published operators, so the weights will do."""
+    digits = "9876543210"
+    rules = {"MAX": max, "MIN": min, "SM": lambda *a: str(sum(map(int, a)) % 10)}
+    operators = [Operator.from_rule(name, [2, 3], rule, digits) for name, rule in rules.items()]
+    weights, file = tmp_path / "weights", tmp_path / "rows.tsv"
+    ef.construct(Algebra("backwards", tuple(digits), tuple(operators), "prefix")).save(weights)
+    file.write_text(TRUE + "7\t[SM 9 [MAX 1 8 ] ]\n" + FALSE)
+    result = score("listops", file, "--weights", weights)
+    assert (result["correct"], result["total"], result["algebra"]) == (3, 5, "backwards")
+    assert [row["line"] for row in result["wrong"]] == [4, 5]
+
+
+def test_logic_by_weights_of_another_boolean_algebra(tmp_path):
+    values = ("0", "1")
+    other = Algebra("boolean", values, boolean().operators, "infix", dict(boolean().spellings))
+    ef.construct(other).save(tmp_path / "weights")
+    (tmp_path / "pairs").write_text("=\t( a ( and b ) )\t( a ( or b ) )\n")
+    errors = refused("score", "boolean", tmp_path / "pairs", "--weights", tmp_path / "weights")
+    assert "not for this 'boolean'" in errors
+    errors = refused("eval", "boolean", "(1&0)", "--weights", tmp_path / "weights")
+    assert "not for this 'boolean'" in errors
 
 
 def test_weights_that_are_not_certified(tmp_path, short_search):

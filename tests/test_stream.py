@@ -1,5 +1,6 @@
 """Expressions from files and pipes: any number, any size, a buffer at a time."""
 
+import copy
 import io
 import subprocess
 import sys
@@ -41,7 +42,7 @@ def test_lines_through_a_small_window(algebra, seed, size):
     lines = [fuzzer.text().replace("\n", " ").replace("\r", " ") for _ in range(8)]
     data = "\n".join(lines).encode()
     found = [
-        result if isinstance(result, str) else result.problem
+        result.problem if isinstance(result, ExpressionError) else result
         for result in line_values(engine_for(algebra), Trickle(data), size=size)
     ]
     if not lines[-1]:
@@ -94,7 +95,63 @@ def test_progress_is_told_in_bytes():
     assert told[-1] == len(data)
 
 
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read there")
+EVALUATE = textwrap.dedent("""
+    import sys
+    from exactformer.cli import main
+    sys.argv = ["exactformer", "eval", "arithmetic", "--file", "-"]
+    try:
+        main()
+    finally:
+        status = open("/proc/self/status").read()
+        print(status.split("VmHWM:")[1].split()[0], file=sys.stderr)
+""")
+peak_memory = pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="peak memory is read there"
+)
+
+
+@peak_memory
+def test_many_bad_lines_are_counted_in_little_memory():
+    """Kept as errors, these would take more than three gigabytes."""
+    count = 1_000_000
+    result = subprocess.run(
+        [sys.executable, "-c", EVALUATE], input="x\n" * count, capture_output=True, text=True
+    )
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "line 10, column 1" in result.stderr
+    assert f"and {count - 10} more bad lines" in result.stderr
+    assert int(result.stderr.split()[-1]) < 1_000_000, "kilobytes"
+
+
+@pytest.mark.parametrize("end", [b"", b"\n7\n"])
+def test_a_bad_line_that_goes_on_and_on(monkeypatch, end):
+    """Its rest is passed over, but not for ever."""
+    monkeypatch.setattr("exactformer.engine.stream.LONGEST_BAD_LINE", 10_000)
+    data = b"5\n" + b"x" * 5_000 + b"\n6\n" + b"#" + b"(" * 20_000 + end
+    first, bad, second, endless = line_values(engine_for(arithmetic()), io.BytesIO(data), size=100)
+    assert (first, second) == ("5", "6")
+    assert str(bad).startswith("byte 2: expected")
+    assert str(endless).startswith("byte 5005: expected")
+
+
+def test_a_line_longer_than_the_window_that_bytes_cannot_be_read_of():
+    """It is refused, and not taken for two lines, each with a value."""
+    engine = copy.copy(engine_for(arithmetic()))
+    engine.reads_bytes = False
+    data = b"5" + b" " * 500 + b"5\n6"
+    error, value = line_values(engine, io.BytesIO(data), size=100)
+    assert "line 1, column 1: expected at most 100 bytes for 'arithmetic'" in str(error)
+    assert value == "6"
+
+
+def test_bad_lines_beyond_the_first_few_are_not_looked_at():
+    results = list(line_values(engine_for(arithmetic()), io.BytesIO(b"x\n1\n" * 50)))
+    assert results[1::2] == ["1"] * 50
+    assert all(isinstance(result, ExpressionError) for result in results[:20:2])
+    assert results[20::2] == [None] * 40
+
+
+@peak_memory
 def test_a_pipe_larger_than_the_memory_that_is_used():
     """The command, reading 300 million bytes; its peak memory is far less than their number."""
     maker = textwrap.dedent("""
@@ -106,18 +163,9 @@ def test_a_pipe_larger_than_the_memory_that_is_used():
         for _ in range(600):
             sys.stdout.write(")" * 20_000)
     """)
-    script = textwrap.dedent("""
-        import sys
-        from exactformer.cli import app
-        try:
-            app(["eval", "arithmetic", "--file", "-"])
-        finally:
-            status = open("/proc/self/status").read()
-            print(status.split("VmHWM:")[1].split()[0], file=sys.stderr)
-    """)
     with subprocess.Popen([sys.executable, "-c", maker], stdout=subprocess.PIPE) as source:
         result = subprocess.run(
-            [sys.executable, "-c", script], stdin=source.stdout, capture_output=True, text=True
+            [sys.executable, "-c", EVALUATE], stdin=source.stdout, capture_output=True, text=True
         )
     # Each of the 12 million levels adds (1+2)*(3+4) = 1 to the 7 inside.
     assert result.stdout.split() == [str((7 + 12_000_000) % 10)]

@@ -1,7 +1,7 @@
 """Training as a whole: it ends with proofs, it repeats itself to the byte, and it loses nothing.
 
-Boolean trains in seconds, so it is what whole runs are tried on. That a run can be killed twenty
-times, and on arithmetic too, is shown by `python benchmarks/killing.py`.
+Boolean trains in seconds, so it is what whole runs are tried on. That a run can be killed a hundred
+times is shown by `python -m attacks.kills`.
 """
 
 import json
@@ -183,8 +183,9 @@ def test_a_checkpoint_goes_on_with_the_same_bits(task, tmp_path):
     recipe = replace(recipe, attempts=1_000, gate_from=0.5)
     through = advance(task, recipe, begin(task, recipe, [1, 2]), looks)
     state = advance(task, recipe, begin(task, recipe, [1, 2]), looks // 2)
-    write_checkpoint(tmp_path / "state", state)
-    resumed = advance(task, recipe, read_checkpoint(tmp_path / "state"), looks - looks // 2)
+    write_checkpoint(tmp_path / "state", state, "a run")
+    held = read_checkpoint(tmp_path / "state", "a run", begin(task, recipe, [1, 2]))
+    resumed = advance(task, recipe, held, looks - looks // 2)
     assert len(through.seeds) == len(resumed.seeds)
     for row in range(len(through.seeds)):
         assert_same_seed(through, row, resumed, row)
@@ -195,12 +196,13 @@ def test_a_checkpoint_holds_everything(tmp_path):
     recipe, _ = shortened(algebra)
     state = advance(algebra, recipe, begin(algebra, recipe, [5, 6, 7]), 1)
     assert all(seed.memory for seed in state.seeds)
-    write_checkpoint(tmp_path / "state", state)
-    again = read_checkpoint(tmp_path / "state")
+    write_checkpoint(tmp_path / "state", state, "a run")
+    start = begin(algebra, recipe, [7, 6, 5])
+    again = read_checkpoint(tmp_path / "state", "a run", start)
     assert again.tensors.keys() == state.tensors.keys()
     for row in range(3):
         assert_same_seed(state, row, again, row)
-    write_checkpoint(tmp_path / "again", again)
+    write_checkpoint(tmp_path / "again", again, "a run")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "state").read_bytes()
 
 

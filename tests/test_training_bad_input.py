@@ -69,7 +69,7 @@ def test_the_rank_gate_has_two_estimators_only(tmp_path, estimator):
 def test_more_cases_than_can_be_listed_are_refused(tmp_path):
     with pytest.raises(ValueError, match="'MAX' of 'listops-any' takes 2 or more operands"):
         ef.train(ef.listops(None), out=tmp_path / "out")
-    with pytest.raises(ValueError, match=r"has 738980 cases of depth 1 .*construct it"):
+    with pytest.raises(ValueError, match=r"100000 at most, found 738980; construct it"):
         ef.train(ef.listops(10), out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -132,7 +132,8 @@ def test_a_damaged_checkpoint(interrupted, paper_run, damage):
         with pytest.raises(ValueError, match="checkpoint") as caught:
             train_seeds(ef.boolean(), PAPER_SEEDS[:2], out=interrupted)
         message = str(caught.value)
-    assert f"{path} is no checkpoint that training can go on from; remove it" in message
+    assert f"{path}: " in message
+    assert "training cannot go on from this checkpoint: remove it" in message
     assert files(interrupted) == before
     path.unlink()
     train_seeds(ef.boolean(), PAPER_SEEDS[:2], out=interrupted)
@@ -145,8 +146,11 @@ def test_a_damaged_checkpoint(interrupted, paper_run, damage):
         ("run.json", b"{", "expected the description of a run"),
         ("run.json", b"[]", "expected the description of a run"),
         ("run.json", b"\xff\xfe", "expected the description of a run"),
-        ("7520.json", b"7520", "expected the record of a seed"),
-        ("7520.json", b"", "expected the record of a seed"),
+        ("7520.json", b"7520", "expected an object, found 7520; remove it to train the seed"),
+        ("7520.json", b"", "remove it to train the seed again"),
+        ("7520.json", b"{}", "there is no 'sha256'; remove it"),
+        ("7520.proof.json", b"{}", "expected a verdict, found none; remove it to have it made"),
+        ("7520.proof.json", b"[", "remove it to have it made again"),
         ("7520.safetensors", b"weights", "expected a safetensors file"),
     ],
 )

@@ -122,7 +122,7 @@ def test_a_proof_about_another_algebra_of_a_built_in_name_is_rejected(tmp_path):
     certificate = model.certify()
     assert certificate.verdict == "exact"  # of what it says it is
     certificate.save(tmp_path / "proof")
-    with pytest.raises(ProofRejected, match="another algebra than the listops-10 it names"):
+    with pytest.raises(ProofRejected, match="than the built-in 'listops-10' it names"):
         verify(tmp_path / "proof", tmp_path / "weights")
 
 
@@ -180,7 +180,7 @@ def test_the_bound_is_in_the_proof(tmp_path):
     model.save(tmp_path / "weights")
     for claim in ({"float32": 2**60}, None):
         (tmp_path / "proof").write_text(json.dumps(data | {"most_operands": claim}))
-        with pytest.raises(ProofRejected, match="bounds on operands"):
+        with pytest.raises(ProofRejected, match="most_operands"):
             verify(tmp_path / "proof", tmp_path / "weights")
     assert construct(ef.listops(10)).certify().findings.most_operands is None
     refused_above = {str(dtype).removeprefix("torch."): n for dtype, n in MOST_OPERANDS.items()}

@@ -247,9 +247,9 @@ def train(
     algebra, network = CATALOG[recipe.task](), network_for(recipe)
     path = folder / "state.safetensors"
     header = {"recipe": asdict(recipe), "seeds": list(seeds)}
-    state = (
-        State.read(path, header, device) if path.exists() else State.start(network, seeds, device)
-    )
+    state = State.start(network, seeds, device)
+    if path.exists():
+        state = State.read(path, header, state)
     if state.epoch >= recipe.epochs:
         return state
     one = every(algebra, 1)
@@ -321,8 +321,13 @@ def _measure(
 
 
 def _plain(epoch: int, row: Tensor) -> dict[str, Any]:
-    loss, one, two = ([round(number, 4) for number in part] for part in row.tolist())
+    loss, one, two = ([_rounded(number) for number in part] for part in row.tolist())
     return {"epoch": epoch, "loss": loss, "depth 1": one, "depth 2": two}
+
+
+def _rounded(number: float) -> float | None:
+    """None for the loss of a seed that has diverged: JSON has no such numbers."""
+    return round(number, 4) if math.isfinite(number) else None
 
 
 _BOTH: dict[str, Problems] = {}

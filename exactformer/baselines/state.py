@@ -10,9 +10,17 @@ from safetensors.torch import save
 from torch import Tensor
 
 from exactformer.baselines.positions import Parameters
-from exactformer.weightfile import pack_header, read_safetensors, write_atomically
+from exactformer.domains.plain import Place
+from exactformer.weightfile import (
+    content_sha256,
+    pack_header,
+    read_safetensors,
+    remove_unfinished,
+    write_atomically,
+)
 
-FORMAT = "exactformer baseline 1"
+FORMAT = "exactformer baseline 2"
+MOST_EPOCHS = 1 << 20
 
 
 class Network(Protocol):
@@ -61,30 +69,72 @@ class State:
 
     GROUPS: ClassVar = ("parameters", "mean", "square", "best")
     SINGLES: ClassVar = ("best_epoch", "best_accuracy", "step")
+    PLAIN: ClassVar = ("epoch", "seconds", "curve")
 
     def write(self, path: Path, header: dict[str, Any]) -> None:
-        tensors = {f"{g}/{k}": v for g in self.GROUPS for k, v in getattr(self, g).items()}
-        tensors |= {name: getattr(self, name) for name in self.SINGLES}
+        tensors = self._tensors()
         plain = {"epoch": self.epoch, "seconds": self.seconds, "curve": self.curve}
         header = {"format": FORMAT, **header, **plain}
         tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(path.parent)
+        header["sha256"] = _content(header, tensors)
         write_atomically(path, save(tensors, pack_header(header)))
 
     @classmethod
-    def read(cls, path: Path, header: dict[str, Any], device: torch.device) -> "State":
-        found, tensors = read_safetensors(path, "pt", FORMAT)
-        for key, value in header.items():
-            if found.get(key) != value:
-                raise ValueError(
-                    f"{path}: expected a run with {key} {value}, found {found.get(key)}; "
-                    f"remove the file, or train into another folder"
-                )
-        groups: dict[str, Parameters] = {group: {} for group in cls.GROUPS}
+    def read(cls, path: Path, header: dict[str, Any], start: "State") -> "State":
+        """What was written, on the device of `start`, which has tensors of the same shapes."""
+        try:
+            found, tensors = read_safetensors(path, "pt", FORMAT)
+            fields = Place(found).fields(("format", *header, *cls.PLAIN, "sha256"))
+            if found.pop("sha256") != _content(found, tensors):
+                raise ValueError("its content is not what its sha256 was made of")
+            for key, value in header.items():
+                if found[key] != value:
+                    raise ValueError(f"expected a run with {key} {value}, found {found[key]}")
+            state = start._filled(tensors)
+            state.epoch = fields["epoch"].whole()
+            state.seconds = fields["seconds"].number()
+            state.curve = [_epoch(place) for place in fields["curve"].items(MOST_EPOCHS, least=0)]
+        except ValueError as error:
+            reason = str(error) if str(path) in str(error) else f"{path}: {error}"
+            raise ValueError(f"{reason}; remove the file, or train into another folder") from None
+        return state
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {f"{g}/{k}": v for g in self.GROUPS for k, v in getattr(self, g).items()}
+        return tensors | {name: getattr(self, name) for name in self.SINGLES}
+
+    def _filled(self, tensors: dict[str, Tensor]) -> "State":
+        """The state with these tensors for its own; they have the same names, shapes and types."""
+        own = self._tensors()
+        if other := own.keys() ^ tensors.keys():
+            there = "is none of these" if min(other) in tensors else "is missing"
+            raise ValueError(f"tensor {min(other)} {there}")
         for name, tensor in tensors.items():
-            group, _, rest = name.partition("/")
-            if rest:
-                groups[group][rest] = tensor.to(device)
-        singles = {name: tensors[name].to(device) for name in cls.SINGLES}
-        plain = {key: found[key] for key in ("epoch", "seconds", "curve")}
-        return cls(**groups, **singles, **plain)
+            if (tensor.dtype, tensor.shape) != (own[name].dtype, own[name].shape):
+                raise ValueError(
+                    f"tensor {name}: expected {own[name].dtype} of {tuple(own[name].shape)}, "
+                    f"found {tensor.dtype} of {tuple(tensor.shape)}"
+                )
+        moved = {name: tensor.to(own[name].device) for name, tensor in tensors.items()}
+        parts: dict[str, Any] = {name: moved[name] for name in self.SINGLES}
+        for group in self.GROUPS:
+            parts[group] = {name: moved[f"{group}/{name}"] for name in getattr(self, group)}
+        return State(**parts)
+
+
+def _content(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+    return content_sha256(header, {name: tensor.numpy() for name, tensor in tensors.items()})
+
+
+def _epoch(place: Place) -> dict[str, Any]:
+    """A point of the curve: its epoch, and a number of each seed for all else."""
+    for name, field_ in place.fields(("epoch", "loss", "depth 1", "depth 2")).items():
+        if name == "epoch":
+            field_.whole()
+        else:
+            for number in field_.items(MOST_EPOCHS):
+                if number.value is not None:
+                    number.number()
+    return place.value

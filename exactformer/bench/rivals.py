@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from exactformer.api import Model
 from exactformer.domains.syntax import parse
+from exactformer.engine.compiled import compiled
 
 Program = Callable[[bytes], str]
 
@@ -45,10 +46,10 @@ def programs(model: Model) -> dict[str, Program]:
     def transformer(text: bytes) -> str:
         return str(model.predict([parse(algebra, text)])[0])
 
-    def compiled(machine: Callable[[NDArray[np.uint8]], int]) -> Program:
+    def on_bytes(machine: Callable[[NDArray[np.uint8]], int]) -> Program:
         return lambda text: str(machine(np.frombuffer(text, dtype=np.uint8)))
 
-    floors = dict(zip(FLOORS, map(compiled, COMPILED[task]), strict=True))
+    floors = dict(zip(FLOORS, map(on_bytes, COMPILED[task]), strict=True))
     return {
         ENGINE: engine.value,
         ONE_CORE: one_core,
@@ -59,7 +60,7 @@ def programs(model: Model) -> dict[str, Program]:
     }
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _plain_boolean(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -87,7 +88,7 @@ def _plain_boolean(text):
     return values[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _plain_arithmetic(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -110,7 +111,7 @@ def _plain_arithmetic(text):
     return values[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _tuned_infix(text, table, row, width):
     """The last value stays in a register. What waits for an operand, `a+` or `a*`, is a row of a
     table of results, so that no operator is decided by a jump.
@@ -164,7 +165,7 @@ def _listops_value(operator, values, base, n_values):
     return (a + b) % 10
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _plain_listops(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -190,7 +191,7 @@ def _plain_listops(text):
     return values[0]
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _tuned_listops(text):
     """Jumps over what must follow: `( MAX ` is six bytes and `( SM ` five; all else is two."""
     values = np.empty(len(text) // 2 + 1, np.uint8)

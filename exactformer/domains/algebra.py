@@ -4,145 +4,35 @@ An `Algebra` is data. Everything that differs between Boolean formulas, arithmet
 and ListOps is in one of these; nothing else in the package knows a task by name.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.rules import RuleTable, count_keys, find_rule, operand_keys
+from exactformer.domains.bounds import (
+    MOST_CASES,
+    MOST_ENTRIES,
+    MOST_NUMBERS,
+    MOST_OPERATORS,
+    MOST_SPELLINGS,
+    MOST_VALUES,
+    require,
+)
+from exactformer.domains.operators import Operator, read_operator
+from exactformer.domains.plain import Place
+from exactformer.domains.rules import RuleTable, count_keys, operand_keys
+from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
 Ints = NDArray[np.int64]
 
 OPEN, CLOSE = 0, 1  # token ids of `(` and `)` in every vocabulary, as in the paper's Sigma
 BRACKETS = ("(", ")", "[", "]")
-
-# A rule declared free of order is tried in every order, as long as that takes no more calls.
-ORDER_CHECK_LIMIT = 100_000
-
-
-@dataclass(frozen=True)
-class Operator:
-    """A symbol, the numbers of operands it takes, and its value for each of them.
-
-    `table` maps operands, as indices into the algebra's values, to the index of the result.
-    Operators that ignore the order of their operands have one entry for each multiset, keyed by
-    the ascending tuple; ordered ones have one for each tuple. Operators made by `named` follow a
-    rule, and their table computes its entries when they are read.
-    """
-
-    symbol: str
-    arities: tuple[int, ...]
-    table: Mapping[tuple[int, ...], int]
-    ordered: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "arities", tuple(sorted(set(self.arities))))
-        if not isinstance(self.table, RuleTable):
-            object.__setattr__(self, "table", MappingProxyType(dict(self.table)))
-        if not self.arities or self.arities[0] < 1:
-            raise ValueError(
-                f"operator {self.symbol!r}: expected arities of 1 or more, found {self.arities}"
-            )
-
-    @classmethod
-    def from_rule(
-        cls,
-        symbol: str,
-        arities: Iterable[int],
-        rule: Callable[..., str],
-        values: Sequence[str],
-        *,
-        ordered: bool = False,
-    ) -> "Operator":
-        """Expand `rule`, a function of value symbols, into a table, checking each result."""
-        arities = tuple(arities)
-        index = {value: i for i, value in enumerate(values)}
-
-        def apply(key: tuple[int, ...]) -> int:
-            operands = [values[i] for i in key]
-            result = rule(*operands)
-            if result not in index:
-                raise ValueError(
-                    f"operator {symbol!r} on {', '.join(operands)}: "
-                    f"expected one of {', '.join(values)}, found {result!r}"
-                )
-            return index[result]
-
-        table = {key: apply(key) for key in operand_keys(len(values), arities, ordered)}
-        for arity in () if ordered else arities:
-            if len(values) ** arity <= ORDER_CHECK_LIMIT:
-                for key in product(range(len(values)), repeat=arity):
-                    if apply(key) != table[tuple(sorted(key))]:
-                        raise ValueError(
-                            f"operator {symbol!r} is declared free of order, "
-                            f"but its rule is not on {', '.join(values[i] for i in key)}"
-                        )
-        return cls(symbol, arities, table, ordered)
-
-    @classmethod
-    def named(
-        cls,
-        symbol: str,
-        rule: str,
-        arities: Iterable[int],
-        n_values: int,
-        *,
-        unbounded: bool = False,
-    ) -> "Operator":
-        """An operator that follows one of `rules.RULES` on `n_values` values.
-
-        With `unbounded` it also takes every number of operands above the largest of `arities`.
-        """
-        arities = tuple(sorted(set(arities)))
-        try:
-            table = RuleTable(rule, n_values, arities, unbounded)
-        except ValueError as error:
-            raise ValueError(f"operator {symbol!r}: {error}") from None
-        return cls(symbol, arities, table, find_rule(rule).ordered)
-
-    @property
-    def rule(self) -> str | None:
-        """The name of the rule it follows; None where its table is written out."""
-        return self.table.rule if isinstance(self.table, RuleTable) else None
-
-    @property
-    def unbounded(self) -> bool:
-        """Whether it takes every number of operands from the largest of its arities on."""
-        return isinstance(self.table, RuleTable) and self.table.unbounded
-
-    @property
-    def counts(self) -> str:
-        """The numbers of operands it takes, in words: `2 or 3`, `2 to 10`, `2 or more`."""
-        first, last = self.arities[0], self.arities[-1]
-        whole = self.arities == tuple(range(first, last + 1))
-        if self.unbounded and whole:
-            return f"{first} or more"
-        if whole and last > first + 1:
-            return f"{first} to {last}"
-        return " or ".join(map(str, self.arities)) + (" or more" if self.unbounded else "")
-
-    def takes(self, count: int) -> bool:
-        return count in self.arities or (self.unbounded and count > self.arities[-1])
-
-    def key(self, operands: Iterable[int]) -> tuple[int, ...]:
-        return tuple(operands) if self.ordered else tuple(sorted(operands))
-
-    def __call__(self, operands: Iterable[int]) -> int:
-        return self.table[self.key(operands)]
-
-    def cases(self, n_values: int, *, every_order: bool) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Every choice of operands with its result: in each order, or once for each multiset."""
-        if every_order == self.ordered:
-            yield from self.table.items()
-            return
-        for operands in operand_keys(n_values, self.arities, every_order):
-            yield operands, self(operands)
+Notation = Literal["infix", "prefix"]
+NOTATIONS = get_args(Notation)
 
 
 @dataclass(frozen=True)
@@ -156,17 +46,22 @@ class Algebra:
     name: str
     values: tuple[str, ...]
     operators: tuple[Operator, ...]
-    notation: Literal["infix", "prefix"]
+    notation: Notation
     spellings: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "values", tuple(self.values))
         object.__setattr__(self, "operators", tuple(self.operators))
         object.__setattr__(self, "spellings", MappingProxyType(dict(self.spellings)))
-        if self.notation not in ("infix", "prefix"):
+        if not is_name(self.name):
+            raise ValueError(f"expected a name of {NAME_IN_WORDS}, found {self.name!r}")
+        if self.notation not in NOTATIONS:
             raise ValueError(f"expected notation 'infix' or 'prefix', found {self.notation!r}")
         if not self.values or not self.operators:
             raise ValueError(f"algebra {self.name!r} needs at least one value and one operator")
+        require(f"algebra {self.name!r}, values", len(self.values), MOST_VALUES)
+        require(f"algebra {self.name!r}, operators", len(self.operators), MOST_OPERATORS)
+        require(f"algebra {self.name!r}, spellings", len(self.spellings), MOST_SPELLINGS)
         self._check_symbols()
         for operator in self.operators:
             self._check_operator(operator)
@@ -179,11 +74,8 @@ class Algebra:
         for symbol in [*self.values, *(op.symbol for op in self.operators), *self.spellings]:
             if symbol in seen:
                 raise ValueError(f"algebra {self.name!r}: the symbol {symbol!r} is used twice")
-            if not symbol or re.search(r"\s", symbol):
-                raise ValueError(
-                    f"algebra {self.name!r}: expected a symbol without white space, "
-                    f"found {symbol!r}"
-                )
+            if fault := symbol_fault(symbol):
+                raise ValueError(f"algebra {self.name!r}: the symbol {symbol!r} {fault}")
             square = symbol in ("[", "]") and symbol in self.spellings
             if not square and any(bracket in symbol for bracket in BRACKETS):
                 raise ValueError(f"algebra {self.name!r}: {symbol!r} contains a bracket")
@@ -220,7 +112,11 @@ class Algebra:
                     f"found {len(self.values)}"
                 )
             return
-        expected = set(operand_keys(len(self.values), operator.arities, operator.ordered))
+        n, arities = len(self.values), operator.arities
+        require(
+            f"{where}, entries of its table", count_keys(n, arities, operator.ordered), MOST_ENTRIES
+        )
+        expected = set(operand_keys(n, arities, operator.ordered))
         for key in sorted(expected ^ operator.table.keys()):
             operands = " ".join(self.values[i] if i < len(self.values) else f"#{i}" for i in key)
             raise ValueError(
@@ -255,30 +151,24 @@ class Algebra:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Algebra":
-        values = tuple(data["values"])
-        index = {value: i for i, value in enumerate(values)}
-        operators = []
-        for op in data["operators"]:
-            if "rule" in op:
-                operator = Operator.named(
-                    op["symbol"],
-                    op["rule"],
-                    op["arities"],
-                    len(values),
-                    unbounded=op.get("unbounded", False),
-                )
-                if operator.ordered != op["ordered"]:
-                    raise ValueError(
-                        f"operator {op['symbol']!r}: the rule {op['rule']!r} is "
-                        f"{'ordered' if operator.ordered else 'free of order'}"
-                    )
-                operators.append(operator)
-                continue
-            rows = [tuple(index[symbol] for symbol in row) for row in op["table"]]
-            table = {row[:-1]: row[-1] for row in rows}
-            arities = tuple(len(key) for key in table)
-            operators.append(Operator(op["symbol"], arities, table, op["ordered"]))
-        return cls(data["name"], values, tuple(operators), data["notation"], data["spellings"])
+        """What `to_dict` gives, from a file that nobody trusts: every field is checked, and a
+        ValueError names the place of a mistake.
+        """
+        top = Place(data).fields(("name", "notation", "values", "operators", "spellings"))
+        values = tuple(value.text() for value in top["values"].items(MOST_VALUES))
+        operators = tuple(
+            read_operator(op, values) for op in top["operators"].items(MOST_OPERATORS)
+        )
+        spellings = top["spellings"]
+        if not isinstance(spellings.value, dict):
+            raise spellings.unexpected("an object")
+        return cls(
+            top["name"].text(),
+            values,
+            operators,
+            cast(Notation, top["notation"].one_of(NOTATIONS)),
+            {name: place.text() for name, place in spellings.fields((), spellings.value).items()},
+        )
 
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
@@ -319,14 +209,14 @@ class Algebra:
 
     def cases(self, *, every_order: bool) -> Iterator[tuple[int, tuple[int, ...], int]]:
         """Every span of depth 1: the number of its operator, its operands, its result."""
-        self.require_fan_in()
+        self.require_listable(every_order=every_order)
         for o, operator in enumerate(self.operators):
             for operands, value in operator.cases(len(self.values), every_order=every_order):
                 yield o, operands, value
 
     def case_arrays(self, *, every_order: bool) -> Iterator[tuple[int, Ints, Ints]]:
         """The same in blocks: an operator, rows of as many operands each, and their results."""
-        self.require_fan_in()
+        self.require_listable(every_order=every_order, numbers=len(self.vocabulary))
         for o, operator in enumerate(self.operators):
             for arity in operator.arities:
                 keys = list(operand_keys(len(self.values), [arity], every_order))
@@ -338,6 +228,14 @@ class Algebra:
         self.require_fan_in()
         n = len(self.values)
         return sum(count_keys(n, op.arities, every_order) for op in self.operators)
+
+    def require_listable(self, *, every_order: bool, numbers: int = 1) -> None:
+        """Refuse to list more cases than a check has time for, with so many numbers for each."""
+        cases = self.count_cases(every_order=every_order)
+        units = "units of its rules (constructed/units) need no list"
+        require(f"cases of {self.name!r} to be listed", cases, MOST_CASES, units)
+        what = f"numbers of {cases} cases of {self.name!r}"
+        require(what, cases * numbers, MOST_NUMBERS, units)
 
     @property
     def ordered(self) -> bool:

@@ -107,6 +107,11 @@ CATALOG: dict[str, Callable[[], Algebra]] = {
 }
 
 
+def is_reserved(name: str) -> bool:
+    """Whether a name is for a built-in algebra or a variant of one, there or not."""
+    return name.lower().split("-")[0] in CATALOG
+
+
 def find_algebra(name: str) -> Algebra:
     """An algebra by the name it has itself: one of CATALOG, or a variant of one."""
     if name in CATALOG:

@@ -37,15 +37,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from exactformer.domains.algebra import BRACKETS, Algebra, Operator
-from exactformer.domains.catalog import find_algebra
-from exactformer.domains.rules import RULES, operand_keys
+from exactformer.domains.algebra import BRACKETS, NOTATIONS, Algebra, Operator
+from exactformer.domains.bounds import (
+    LARGEST_ARITY,
+    MOST_ENTRIES,
+    MOST_OPERATORS,
+    MOST_SPELLINGS,
+    MOST_VALUES,
+    shortened,
+)
+from exactformer.domains.catalog import is_reserved
+from exactformer.domains.plain import read_bytes, show
+from exactformer.domains.rules import RULES, count_keys, operand_keys
+from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
 ALGEBRA_KEYS = ("name", "notation", "values", "spellings", "operators")
 OPERATOR_KEYS = ("symbol", "arity", "ordered", "table", "rule")
-NOTATIONS = ("infix", "prefix")
-LARGEST_TABLE = 100_000  # entries
-LARGEST_ARITY = 256  # the largest sum of ones that every number format of the model holds
+BOUNDS = {"values": MOST_VALUES, "operators": MOST_OPERATORS, "spellings": MOST_SPELLINGS}
 SHOWN = 12  # of a long list of entries
 
 Key = tuple[int, ...]  # operands, as places among the values
@@ -64,10 +72,15 @@ def load_algebra(path: str | Path) -> Algebra:
     """Read a file of the form above. Raises `DefinitionError`, with every mistake in it."""
     path = Path(path)
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        data = tomllib.loads(read_bytes(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
         raise DefinitionError(path, [f"this is not TOML: {error}"]) from None
     problems: list[str] = []
+    for name, most in BOUNDS.items():
+        if isinstance(held := data.get(name), list | dict) and len(held) > most:
+            problems.append(f"{name}: expected {most} at most, found {len(held)}")
+    if problems:
+        raise DefinitionError(path, problems)
     values = _values(data, problems)
     operators = list(_operators(data, values, problems))
     problems = [*_header_problems(data), *problems, *_symbol_problems(data, values)]
@@ -84,24 +97,15 @@ def load_algebra(path: str | Path) -> Algebra:
 def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
     yield from _unknown_keys(data, ALGEBRA_KEYS)
     name = data.get("name")
-    if not isinstance(name, str) or not re.fullmatch(r"[\w-]+", name):
-        yield f"name: expected letters, digits and hyphens in quotes, {_found(data, 'name')}"
-    elif _is_built_in(name):
-        yield f"name: expected a name of its own, found {name!r}, which is built in"
+    if not isinstance(name, str) or not is_name(name):
+        yield f"name: expected {NAME_IN_WORDS}, in quotes, {_found(data, 'name')}"
+    elif is_reserved(name):
+        yield f"name: expected a name of its own, found {name!r}, which is for one that is built in"
     if data.get("notation") not in NOTATIONS:
         yield f'notation: expected "infix" or "prefix", {_found(data, "notation")}'
     spellings = data.get("spellings", {})
     if not isinstance(spellings, dict) or not all(isinstance(s, str) for s in spellings.values()):
         yield f'spellings: expected lines such as "AND" = "&", {_found(data, "spellings")}'
-
-
-def _is_built_in(name: str) -> bool:
-    """Other spellings of a built-in name, such as listops-3, count too."""
-    try:
-        find_algebra(name)
-    except ValueError:
-        return False
-    return True
 
 
 def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
@@ -128,8 +132,8 @@ def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterat
         if symbol in seen:
             as_what = kind if kind == seen[symbol] else f"{seen[symbol]} and as {kind}"
             yield f"the symbol {symbol!r} is used twice, as {as_what}"
-        elif not symbol or re.search(r"\s", symbol):
-            yield f"the symbol {symbol!r} of {kind} is empty or has white space in it"
+        elif fault := symbol_fault(symbol):
+            yield f"the symbol {show(symbol)} of {kind} {fault}"
         elif symbol not in BRACKETS and any(bracket in symbol for bracket in BRACKETS):
             yield f"the symbol {symbol!r} of {kind} contains a bracket"
         seen.setdefault(symbol, kind)
@@ -232,11 +236,14 @@ def _from_table(
     problems: list[str],
 ) -> Operator | None:
     ordered, text = entry.get("ordered", False) is True, entry["table"]
-    size = sum(len(values) ** arity for arity in arities)
+    size = count_keys(len(values), arities, ordered)
     if unbounded:
         problems.append("arity: a table cannot hold any number of operands; use a rule")
-    elif size > LARGEST_TABLE:
-        problems.append(f"table: {size} entries are too many for a table; use a rule")
+    elif size > MOST_ENTRIES:
+        problems.append(
+            f"table: expected {MOST_ENTRIES} entries at most, found {shortened(size)} needed, "
+            f"too many for a table; use a rule"
+        )
     elif not isinstance(text, str):
         problems.append(f"table: expected lines of text, {_found(entry, 'table')}")
     else:
@@ -337,5 +344,4 @@ def _suggestion(word: object, known: Iterable[str]) -> str:
 def _found(data: Mapping[str, Any], key: str) -> str:
     if key not in data:
         return "found none"
-    shown = repr(data[key])
-    return f"found {shown if len(shown) <= 60 else shown[:57] + '...'}"
+    return f"found {show(data[key])}"

@@ -6,11 +6,15 @@ bowman   relation <TAB> formula <TAB> formula
 tsv      expression <TAB> value in the native notation; the value may come first instead
 """
 
+import os
+import pickle
+import stat
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Generic, Literal, NoReturn, TypeVar
+from tempfile import SpooledTemporaryFile
+from typing import BinaryIO, Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.logic import RELATIONS, Formula, read_formula
@@ -21,12 +25,14 @@ from exactformer.domains.syntax import Expression, ExpressionError, decode, pars
 Format = Literal["nangia", "lra", "bowman", "tsv"]
 
 SHOWN_PROBLEMS = 10  # bad lines of a file that are told one by one
+LONGEST_LINE = 1 << 24  # bytes; what never ends is refused before it fills the memory
+MOST_AT_ONCE = 1 << 15  # items of a block, however small
+KEPT_IN_MEMORY = 1 << 26  # bytes; what is more is kept on disk
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Row(Generic[T]):
+class Row(NamedTuple, Generic[T]):
     """One line of a file: its number, what it says the answer is, and what that is asked of."""
 
     line: int
@@ -34,26 +40,54 @@ class Row(Generic[T]):
     content: T
 
 
-@dataclass(frozen=True)
 class Lines:
-    """A file that is read line by line; `-` is standard input."""
+    """A file that is read line by line, once; `-` is standard input."""
 
-    path: Path
-    lines: list[bytes]
+    def __init__(self, name: str, file: BinaryIO) -> None:
+        self.name, self.file = name, file
+        self.done = 0  # bytes so far
+        self._first = self._next(1).removeprefix(b"\xef\xbb\xbf")
 
     @classmethod
-    def of(cls, path: Path) -> "Lines":
-        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
-        lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-        return cls(path, lines if lines[-1] else lines[:-1])
+    @contextmanager
+    def of(cls, path: Path) -> Iterator["Lines"]:
+        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
+            yield cls(str(path), file)
 
     @property
     def header(self) -> bytes:
         """The first line, which may be a row already."""
-        return self.lines[0].rstrip(b"\r") if self.lines else b""
+        return self._first.rstrip(b"\r\n")
 
-    def read(self, read: Callable[[bytes, int], T], first: int = 1) -> list[T]:
-        """`read` of each line from the first on, and its number; all bad lines are told at once."""
+    @property
+    def size(self) -> int | None:
+        """In bytes, where that can be known before all was read."""
+        try:
+            facts = os.fstat(self.file.fileno())
+        except OSError:
+            return None
+        return facts.st_size if stat.S_ISREG(facts.st_mode) else None
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """The number of each line, and the line."""
+        number, line = 1, self._first
+        while line:
+            yield number, line.removesuffix(b"\n")
+            number += 1
+            line = self._next(number)
+
+    def _next(self, number: int) -> bytes:
+        line = self.file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise ValueError(
+                f"{self.name}: line {number}: expected at most {LONGEST_LINE - 1:,} bytes, "
+                f"found a longer line"
+            )
+        self.done += len(line)
+        return line
+
+    def read(self, read: Callable[[bytes, int], T], first: int = 1) -> Iterator[T]:
+        """`read` of each line from the first on, and its number; see `all_right`."""
 
         def attempt(line: bytes, number: int) -> T | ExpressionError:
             try:
@@ -61,38 +95,80 @@ class Lines:
             except ExpressionError as error:
                 return error
 
-        lines = enumerate(self.lines[first - 1 :], start=first)
-        return all_right(str(self.path), (attempt(line, number) for number, line in lines))
+        lines = (attempt(line, number) for number, line in self if number >= first)
+        return all_right(self.name, lines)
 
 
-def all_right(name: str, results: Iterable[T | ExpressionError]) -> list[T]:
-    """The results of a file's lines, if none of them is an error; these are told at once."""
-    right: list[T] = []
-    problems: list[str] = []
+def all_right(name: str, results: Iterable[T | ExpressionError | None]) -> Iterator[T]:
+    """The results of a file's lines, up to the first bad one. At the end the bad ones are told at
+    once: the first few, and how many others there are. None is a bad line that nobody looked at.
+    """
+    problems: list[str] = []  # as text: an error would keep its frames, and these the file
+    good = bad = 0
     for result in results:
-        if isinstance(result, ExpressionError):
-            problems.append(str(result))
-        else:
-            right.append(result)
-    if problems:
-        shown = "\n".join(problems[:SHOWN_PROBLEMS])
-        more = len(problems) - SHOWN_PROBLEMS
-        raise ValueError(f"{name}: {shown}" + (f"\nand {more} more bad lines" if more > 0 else ""))
-    if not right:
+        if result is None or isinstance(result, ExpressionError):
+            bad += 1
+            if result and len(problems) < SHOWN_PROBLEMS:
+                problems.append(str(result))
+        elif not bad:
+            good += 1
+            yield result
+    if bad:
+        more = [f"and {bad - len(problems)} more bad lines"] if bad > len(problems) else []
+        raise ValueError(f"{name}: " + "\n".join(problems + more))
+    if not good:
         raise ValueError(f"{name}: expected an expression on each line, found an empty file")
-    return right
 
 
-def guess_format(domain: Algebra, file: Lines) -> Format:
+def in_blocks(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Items in lists, each of about this size in all."""
+    block: list[T] = []
+    room = most
+    for item in items:
+        block.append(item)
+        room -= size(item)
+        if room <= 0 or len(block) == MOST_AT_ONCE:
+            yield block
+            block, room = [], most
+    if block:
+        yield block
+
+
+class Kept(Generic[T]):
+    """Plain data that waits in blocks, most of it on disk, until a whole file has been read."""
+
+    def __init__(self) -> None:
+        self.file = SpooledTemporaryFile(KEPT_IN_MEMORY)  # noqa: SIM115 (closed at the exit)
+        self.count = 0
+
+    def __enter__(self) -> "Kept[T]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def keep(self, blocks: Iterable[list[T]]) -> None:
+        for block in blocks:
+            pickle.dump(block, self.file)
+            self.count += len(block)
+
+    def __iter__(self) -> Iterator[list[T]]:
+        end = self.file.tell()
+        self.file.seek(0)
+        while self.file.tell() < end:
+            yield pickle.load(self.file)
+
+
+def guess_format(domain: Algebra, header: bytes) -> Format:
     """By the domain, and by the header that only the Long Range Arena's files have."""
-    if file.header == HEADER.encode():
+    if header == HEADER.encode():
         return "lra"
     if domain.name == "boolean":
         return "bowman"
     return "nangia" if domain.name.split("-")[0] == "listops" else "tsv"
 
 
-def read_nangia_rows(file: Lines) -> list[Row[Reading]]:
+def read_nangia_rows(file: Lines) -> Iterator[Row[Reading]]:
     def read(line: bytes, number: int) -> Row[Reading]:
         row = _Fields(line, number, ("label", "expression"))
         return Row(number, row.one_of(0, DIGITS), row.read(1, read_nangia))
@@ -100,19 +176,19 @@ def read_nangia_rows(file: Lines) -> list[Row[Reading]]:
     return file.read(read)
 
 
-def read_lra_rows(file: Lines) -> list[Row[Reading]]:
+def read_lra_rows(file: Lines) -> Iterator[Row[Reading]]:
     def read(line: bytes, number: int) -> Row[Reading]:
         row = _Fields(line, number, ("expression", "label"))
         return Row(number, row.one_of(1, DIGITS), row.read(0, read_nangia))
 
     if file.header != HEADER.encode():
         raise ValueError(
-            f"{file.path}: expected {HEADER!r} as the first line, found {file.header!r}"
+            f"{file.name}: expected {HEADER!r} as the first line, found {file.header[:40]!r}"
         )
     return file.read(read, first=2)
 
 
-def read_bowman_rows(file: Lines) -> list[Row[tuple[Formula, Formula]]]:
+def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:
     def read(line: bytes, number: int) -> Row[tuple[Formula, Formula]]:
         row = _Fields(line, number, ("relation", "formula", "formula"))
         relation = row.one_of(0, RELATIONS)
@@ -121,7 +197,7 @@ def read_bowman_rows(file: Lines) -> list[Row[tuple[Formula, Formula]]]:
     return file.read(read)
 
 
-def read_tsv_rows(file: Lines, algebra: Algebra) -> list[Row[Expression]]:
+def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
     """Two bare values may be read either way: the row is right only if they are the same."""
     ids = {symbol: i for symbol, i in algebra.token_ids.items() if 2 <= i < algebra.first_operator}
 

@@ -19,6 +19,7 @@ OPERATOR_SHARE = 0.25
 FEWEST, MOST = 2, 10  # operands
 SHORTEST, LONGEST = 501, 1_999  # tokens
 TREES_AT_ONCE = 10_000
+MOST_EXPRESSIONS = 200_000  # twice the published set; all are kept, to draw none twice
 
 HEADER = "Source\tTarget"
 
@@ -29,8 +30,8 @@ def long_range_algebra() -> Algebra:
 
 def draw_long_range(count: int, rng: np.random.Generator) -> list[Expression]:
     """`count` different expressions of the Long Range Arena's distribution."""
-    if count < 0:
-        raise ValueError(f"expected a count of 0 or more, found {count}")
+    if not 0 <= count <= MOST_EXPRESSIONS:
+        raise ValueError(f"expected a count from 0 to {MOST_EXPRESSIONS:,}, found {count:,}")
     kept: dict[bytes, None] = {}  # in the order they were drawn
     while len(kept) < count:
         kept |= dict.fromkeys(_trees(rng))

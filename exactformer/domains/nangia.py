@@ -19,6 +19,7 @@ import numpy as np
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
+from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.syntax import Expression, ExpressionError, decode
 
 DIGITS = tuple("0123456789")
@@ -26,6 +27,7 @@ SYMBOLS = ("(", ")", *DIGITS, *LISTOPS_RULES)  # of a native expression, each wi
 DIGIT_CODES = {digit: code for code, digit in enumerate(SYMBOLS) if digit in DIGITS}
 OPERATOR_CODES = {f"[{name}": SYMBOLS.index(name) for name in LISTOPS_RULES}
 FEWEST = 2  # operands of every operator
+MOST_COMPARED = 100_000  # cases of one operator with one number of operands
 SCANNER = re.compile(r"\[\w*|\w+|\S")
 
 Use = tuple[str, int]  # an operator with a number of operands
@@ -40,8 +42,13 @@ class Reading:
 
     def expression(self, algebra: Algebra) -> Expression:
         """The same in an algebra that covers `uses`."""
-        ids = np.array([algebra.token_ids.get(symbol, -1) for symbol in SYMBOLS], dtype=np.int16)
-        return Expression(algebra, ids[np.frombuffer(self.codes, dtype=np.uint8)])
+        return expressions(algebra, [self.codes])[0]
+
+
+def expressions(algebra: Algebra, readings: Iterable[bytes]) -> list[Expression]:
+    """The codes of readings, in an algebra that covers them all."""
+    ids = np.array([algebra.token_ids.get(symbol, -1) for symbol in SYMBOLS], dtype=np.int16)
+    return [Expression(algebra, ids[np.frombuffer(codes, dtype=np.uint8)]) for codes in readings]
 
 
 def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
@@ -230,6 +237,27 @@ def uncovered(algebra: Algebra, uses: Iterable[Use]) -> list[Use]:
         for symbol, count in sorted(uses)
         if symbol not in operators or not operators[symbol].takes(count)
     ]
+
+
+def difference(algebra: Algebra, use: Use, median: Median) -> str | None:
+    """How the algebra differs from ListOps in a use that it covers; None if it does not.
+
+    Values are compared by their symbols: an algebra may have them in any order.
+    """
+    (published,) = listops(None, median, (use[0],)).operators
+    (operator,) = (op for op in algebra.operators if op.symbol == use[0])
+    if algebra.values == DIGITS and operator.rule == published.rule:
+        return None
+    ordered = operator.ordered or published.ordered
+    if count_keys(len(DIGITS), use[1:], ordered) > MOST_COMPARED:
+        return "too many cases to compare, and not the same rule on the digits in their order"
+    digits = [int(value) for value in algebra.values]
+    for places in operand_keys(len(DIGITS), use[1:], ordered):
+        operands = [digits[place] for place in places]
+        found, expected = digits[operator(places)], published(operands)
+        if found != expected:
+            return f"{use[0]} {' '.join(map(str, operands))} is {found}, not {expected}"
+    return None
 
 
 def describe(use: Use) -> str:

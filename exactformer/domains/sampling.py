@@ -13,7 +13,8 @@ exploding. `exactformer reproduce tokens` prints ours beside the paper's.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import product
+from itertools import count as count_from
+from itertools import islice, product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,8 @@ from exactformer.domains.syntax import Expression, operands_before
 
 Ints = NDArray[np.int64]
 
+MOST_EXPRESSIONS = 5_000_000  # of one draw: each is an object of its own
+DEEPEST = 100_000  # of one draw: each depth takes array operations of its own
 MOST_TOKENS = 2e8  # of one draw; trees grow fast with depth, and these fill a few gigabytes
 WIDEST = 10  # operands drawn for an operator that takes any number, as in the Long Range Arena
 
@@ -134,11 +137,9 @@ def draw(
     """
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, count, leaf)
-    if (tokens := count * mean_tokens(algebra, depth, leaf)[depth]) > MOST_TOKENS:
-        raise ValueError(
-            f"{count} expressions of depth {depth} have about {tokens:.1e} tokens in all, "
-            f"more than the {MOST_TOKENS:.0e} that can be drawn at once"
-        )
+    if count == 0:
+        return []
+    _require_feasible(algebra, depth, count, leaf)
 
     # From the root down. Nodes are numbered as they are drawn: the roots are 0 to count-1.
     waiting: list[list[Ints]] = [[] for _ in range(depth + 1)]
@@ -160,7 +161,7 @@ def draw(
                 operands = n_nodes + np.arange(depths.size).reshape(depths.shape)
                 n_nodes += depths.size
                 groups.append(_Group(algebra.first_operator + o, members, operands))
-                for shallower in range(level):
+                for shallower in np.unique(depths):
                     waiting[shallower].append(operands[depths == shallower])
     leaves = np.concatenate(waiting[0])
 
@@ -238,12 +239,31 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
     """Expected number of tokens of a draw at each depth from 0 to `depth`."""
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, leaf=leaf)
-    means = [1.0]
+    return list(islice(_means(algebra, leaf), depth + 1))
+
+
+def _means(algebra: Algebra, leaf: float) -> Iterator[float]:
+    """The same for every depth there is."""
     others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
-    for _ in range(depth):
-        other = leaf + (1 - leaf) * float(np.mean(means))
-        means.append(3 + means[-1] + others * other)
-    return means
+    mean, total = 1.0, 0.0
+    for depth in count_from(1):
+        yield mean
+        total += mean
+        mean += 3 + others * (leaf + (1 - leaf) * total / depth)
+
+
+def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> None:
+    """Refuse what would fill the memory or take hours, without counting up to it for long."""
+    if count > MOST_EXPRESSIONS or depth > DEEPEST:
+        raise ValueError(
+            f"{count} expressions of depth {depth} are more than can be drawn at once: "
+            f"expected at most {MOST_EXPRESSIONS:,}, of depth {DEEPEST:,} at most"
+        )
+    if any(count * mean > MOST_TOKENS for mean in islice(_means(algebra, leaf), depth + 1)):
+        raise ValueError(
+            f"{count} expressions of depth {depth} have more than the {MOST_TOKENS:.0e} "
+            f"tokens in all that can be drawn at once"
+        )
 
 
 def _check(depth: int, count: int = 0, leaf: float | None = None) -> None:

@@ -11,7 +11,6 @@ could have there.
 """
 
 import difflib
-import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.lexicon import Lexicon
 
 EMPTY = -1  # the id of a slot that holds the zero vector instead of a token
 UNKNOWN = -2  # the id of text that spells no token
@@ -148,20 +148,19 @@ def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> lis
 def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
     """Canonical text: packed where that reads back the same, else with spaces."""
     symbols = algebra.vocabulary
-    return ("" if _packs(algebra) else " ").join([symbols[i] for i in ids.tolist()])
+    return ("" if packs(algebra) else " ").join([symbols[i] for i in ids.tolist()])
 
 
-def _packs(algebra: Algebra) -> bool:
-    """Whether symbols are told apart without spaces: single characters, operators no letters.
+def packs(algebra: Algebra) -> bool:
+    """Whether symbols are told apart without spaces: single characters, operators no words.
 
     Infix text never has two values side by side, so values may be letters or digits.
     """
-    words = [symbol for symbol in algebra.token_ids if re.fullmatch(r"\w+", symbol)]
-    marks = algebra.token_ids.keys() - set(words)
+    lexicon = grammar_of(algebra).lexicon
     return (
         algebra.notation == "infix"
-        and all(len(symbol) == 1 for symbol in {*algebra.vocabulary, *marks})
-        and not any(op.symbol in words for op in algebra.operators)
+        and all(len(symbol) == 1 for symbol in (*algebra.vocabulary, *lexicon.marks))
+        and not any(op.symbol in lexicon.words for op in algebra.operators)
     )
 
 
@@ -172,14 +171,14 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
     """
     text = decode(text, first_line)
     grammar = grammar_of(algebra)
-    words = grammar.scanner.findall(text)
+    words = grammar.lexicon.scanner.findall(text)
     lookup = algebra.token_ids
     ids = [lookup.get(word, UNKNOWN) for word in words]
     failure = grammar.first_error(ids)
     failure = grammar.first_mixed_brackets(words[: failure[0]] if failure else words) or failure
     if failure:
         place, problem = failure
-        matches = grammar.scanner.finditer(text)  # words carry no offsets, to be quick
+        matches = grammar.lexicon.scanner.finditer(text)  # words carry no offsets, to be quick
         match = next((match for i, match in enumerate(matches) if i == place), None)
         found = describe(algebra, match[0] if match else None, empty=not words)
         offset = match.start() if match else len(text.rstrip())
@@ -194,10 +193,18 @@ def decode(data: str | bytes, first_line: int = 1) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        before = data[: error.start].decode("utf-8")
-        text = before + data[error.start :].decode("utf-8", "replace")
-        problem = f"expected UTF-8 text, found the byte 0x{data[error.start]:02x}"
-        raise ExpressionError(problem, text, len(before), first_line) from None
+        raise no_text(data[: error.start], data[error.start :], first_line) from None
+
+
+def no_text(
+    before: bytes, after: bytes, first_line: int = 1, byte: int | None = None
+) -> ExpressionError:
+    """The error of bytes that are UTF-8 up to the first one of `after`."""
+    text = before.decode("utf-8", "replace")
+    problem = f"expected UTF-8 text, found the byte 0x{after[0]:02x}"
+    return ExpressionError(
+        problem, text + after.decode("utf-8", "replace"), len(text), first_line, byte
+    )
 
 
 def describe(algebra: Algebra, word: str | None, *, empty: bool) -> str:
@@ -234,12 +241,7 @@ class Grammar:
 
     def __init__(self, algebra: Algebra) -> None:
         self.algebra = algebra
-        symbols = sorted(algebra.token_ids, key=len, reverse=True)
-        marks = "|".join(
-            re.escape(symbol) for symbol in symbols if not re.fullmatch(r"\w+", symbol)
-        )
-        # A word is one token even if it starts like one: `12` and `MAXI` are never split.
-        self.scanner = re.compile(rf"{marks}|\w+|\S")
+        self.lexicon = Lexicon(algebra.token_ids)
         self.spans: list[Span | None] = [None, None, Span(None, 0, None)]
         self.after_operand: list[int] = [DONE, CLOSED]
         self.after_operator: list[dict[int, int]] = [{}, {}]  # operator's token id to next state

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.bounds import MOST_NUMBERS, require
 
 
 @dataclass(frozen=True)
@@ -54,10 +55,18 @@ def units_of(algebra: Algebra, operator: Operator) -> Units:
             f"{where} takes {operator.counts} operands: the last of any number of operands has no "
             f"slot of its own; give it a bound"
         )
+    require(f"{where}, numbers of all units", _numbers(algebra), MOST_NUMBERS)
     try:
         return UNITS[operator.rule](n, slots)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
+
+
+def _numbers(algebra: Algebra) -> int:
+    """A bound on the weights of all operators' units, counted before they are made."""
+    n, slots = len(algebra.values), slots_of(algebra)
+    counts = (slots * n if op.rule == "last" else 2 * n for op in algebra.operators)
+    return sum(counts) * slots * len(algebra.vocabulary)
 
 
 def _counts(n: int, slots: int, weight: Callable[[int], int], **form: int) -> Unit:
@@ -151,13 +160,14 @@ def _product(n: int, slots: int) -> Units:
         results.append({j * (e + 1) + i: p**i * pow(g, j, q) % q for j, i in codes})
         powers.append(q)
         size *= (e + 1) * order
+    places = {tuple(a % q for q in powers): a for a in range(n)}
     readout = []
     for code in range(size):
         remainders = []
         for result in results:
             code, digit = divmod(code, len(result))
             remainders.append(result[digit])
-        readout.append(next(a for a in range(n) if [a % q for q in powers] == remainders))
+        readout.append(places[tuple(remainders)])
     return Units(tuple(units), tuple(readout))
 
 

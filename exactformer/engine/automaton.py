@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from exactformer.certify import findings
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of, operands_before
 from exactformer.domains.syntax import START as SPAN_START
@@ -33,7 +34,7 @@ from exactformer.model.encode import encode, read_values
 TOP = 0  # the state before any token; after a whole expression of value v, it is 1 + v
 REFUSED = -1  # no state, or no value: the token may not stand here
 
-MOST_KEYS = 200_000  # of one operator: up to ten of ten digits are 184,756
+MOST_KEYS = MOST_CASES  # of one operator
 SPANS_AT_ONCE = 1 << 15
 
 Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
@@ -58,10 +59,10 @@ def read_off(algebra: Algebra, weights: Weights) -> SpanAutomaton:
     """The automaton of weights that are proved exact; others are refused."""
     found = findings(algebra, weights)
     if not found.exact:
-        failed = [name for name, holds in found.conditions.items() if not holds]
         raise ValueError(
             f"the fast engine needs weights that are certified exact; not so here: "
-            f"{'; '.join(failed)}. `exactformer certify` tells more, and --engine model runs them"
+            f"{'; '.join(found.failed)}. "
+            f"`exactformer certify` tells more, and --engine model runs them"
         )
     return _Builder(algebra, weights).build()
 

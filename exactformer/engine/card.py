@@ -6,7 +6,7 @@ import torch
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import ExpressionError
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.cpu import Bytes, CpuEngine
+from exactformer.engine.cpu import Bytes, CpuEngine, encode
 from exactformer.engine.gpu import engine_on
 
 WORTH_A_CARD = 1 << 22  # bytes; below, the launches cost more than they save
@@ -21,20 +21,22 @@ class CardEngine(CpuEngine):
         self.card = engine_on(device, automaton, algebra)
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:
-        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-        if len(data) >= WORTH_A_CARD:
+        data = text if isinstance(text, bytes) else encode(text)
+        if data is not None and len(data) >= WORTH_A_CARD:
             array = np.frombuffer(data, dtype=np.uint8)
             number = self.card.value(torch.tensor(array, device=self.device))
             if number is not None:  # else the CPU decides, and tells where an error is
                 return self.algebra.values[number]
         return super().value(text, first_line)
 
-    def lines(self, text: Bytes, first_line: int = 1) -> list[str | ExpressionError]:
+    def lines(
+        self, text: Bytes, first_line: int = 1, told: int | None = None
+    ) -> list[str | ExpressionError | None]:
         """A text with a long line goes line by line."""
         parts = text.tobytes().split(b"\n")
         if max(map(len, parts)) < WORTH_A_CARD:
-            return super().lines(text, first_line)
-        results: list[str | ExpressionError] = []
+            return super().lines(text, first_line, told)
+        results: list[str | ExpressionError | None] = []
         for number, part in enumerate(parts, start=first_line):
             try:
                 results.append(self.value(part, number))

@@ -1,21 +1,20 @@
-"""How the bytes of a text are told apart into tokens, as tables for a compiled pass.
+"""The lexicon of an algebra as tables by byte, for the compiled pass.
 
-The same rules as the parser's: a word is a maximal run of letters, digits and underscores and is
-never split; other symbols are marks, the longest of them first; white space is free. A byte that
-is a token whatever stands beside it is looked up at once; for the rest there is a trie.
+A byte that is a token whatever stands beside it is looked up at once; for the rest there is a trie.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.lexicon import BYTE_CLASSES, SPACES, WORD
+from exactformer.domains.syntax import grammar_of
 
 SPACE, LONGER = 254, 255  # instead of a token id: white space, and "ask the trie"
+MOST_PLACES = 1 << 14  # of the trie, which then takes 8 MB
 NONE = 255  # a place in the trie that is the end of no token
-MOST_TOKENS = 250  # of a vocabulary, so that an id fits into a byte
 
 
 @dataclass(frozen=True)
@@ -27,43 +26,41 @@ class Lexer:
     trie: NDArray[np.uint16]  # (places * 256,): the place after one more byte
     trie_token: NDArray[np.uint8]  # (places,): token id, SPACE or NONE
     words: dict[bytes, int]  # of more than one byte, with their token ids
-    guarded: bool  # whether values are tokens by themselves only if no word goes on after them
+    look_ahead: int  # bytes that decide about a token, and that an error is told from
 
 
 def lexer_of(algebra: Algebra) -> Lexer | None:
-    """None for symbols that a byte at a time does not tell apart: words in other scripts, marks
-    with letters in them, very large vocabularies. Their texts go through the parser.
+    """None for symbols that bytes do not tell apart, or that take too large a trie. Their texts go
+    through the parser.
     """
-    words = {symbol for symbol in algebra.token_ids if re.fullmatch(r"[A-Za-z0-9_]+", symbol)}
-    marks = algebra.token_ids.keys() - words
-    if len(algebra.vocabulary) > MOST_TOKENS or any(re.search(r"\w", mark) for mark in marks):
+    lexicon = grammar_of(algebra).lexicon
+    if not lexicon.by_bytes:
         return None
-    # Between two values of infix text stands an operator. If no operator is a word, then words
-    # that touch are an error for the grammar, too, and need not be looked for.
-    guarded = algebra.notation == "prefix" or any(op.symbol in words for op in algebra.operators)
+    symbols = {symbol.encode(): number for symbol, number in algebra.token_ids.items()}
+    spaces = {space.encode(): SPACE for space in SPACES}
 
     token = np.full(256, LONGER, dtype=np.uint8)
-    for symbol, number in algebra.token_ids.items():
-        longer = any(s != symbol and s.startswith(symbol) for s in algebra.token_ids)
-        is_value = 2 <= number < algebra.first_operator
-        if len(symbol.encode()) == 1 and not longer and (symbol in marks or is_value):
-            token[ord(symbol)] = number
-    is_word = [byte >= 128 or re.match(r"\w", chr(byte)) is not None for byte in range(256)]
+    for spelt, number in (symbols | spaces).items():
+        # A word for an operator is never taken alone: the value before it may be part of the word.
+        alone = spelt.decode() not in lexicon.words or number < algebra.first_operator
+        longer = any(other != spelt and other.startswith(spelt) for other in symbols)
+        if len(spelt) == 1 and alone and not longer:
+            token[spelt[0]] = number
+    is_word = [byte >= 128 or kind == WORD for byte, kind in enumerate(BYTE_CLASSES)]
 
     places: list[dict[int, int]] = [{}]
     ends: list[int] = [NONE]
-    spaces = {chr(code): SPACE for code in range(0x3001) if chr(code).isspace()}
-    for symbol, number in {**algebra.token_ids, **spaces}.items():
+    for spelt, number in (symbols | spaces).items():
         place = 0
-        for byte in symbol.encode():
+        for byte in spelt:
             if byte not in places[place]:
                 places[place][byte] = len(places)
                 places.append({})
                 ends.append(NONE)
             place = places[place][byte]
         ends[place] = number
-        if number == SPACE and len(symbol.encode()) == 1:
-            token[ord(symbol)] = SPACE
+    if len(places) > MOST_PLACES:
+        return None
     trie = np.zeros((len(places), 256), dtype=np.uint16)
     for place, ways in enumerate(places):
         for byte, there in ways.items():
@@ -73,6 +70,19 @@ def lexer_of(algebra: Algebra) -> Lexer | None:
         np.array(is_word, dtype=np.uint8),
         trie.ravel(),
         np.array(ends, dtype=np.uint8),
-        {word.encode(): algebra.token_ids[word] for word in sorted(words) if len(word) > 1},
-        guarded,
+        {word.encode(): lexicon.words[word] for word in sorted(lexicon.words) if len(word) > 1},
+        # What follows a symbol, which may be a word of which an error shows the beginning; one that
+        # is much longer than all symbols is like none of them.
+        4 * max(map(len, symbols)) + 100,
     )
+
+
+# For symbols that bytes do not tell apart: only tokens are read, never text.
+NO_LEXER = Lexer(
+    np.full(256, LONGER, np.uint8),
+    np.zeros(256, np.uint8),
+    np.zeros(256, np.uint16),
+    np.full(1, NONE, np.uint8),
+    {},
+    0,
+)

@@ -12,10 +12,10 @@ go on, so that only those ever refuse a token.
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.engine.compiled import compiled
 from exactformer.engine.lexer import LONGER, NONE, SPACE
 
 U = np.uint64
@@ -24,7 +24,7 @@ SMALL_VOCABULARY = 16  # tables by three tokens then have 4096 entries
 # Why a pass stopped.
 END, REFUSED, MIXED, STACK_FULL, RESIDUE_FULL = range(5)
 # Where a state is kept between passes.
-ROW, DEPTH, PLACE, REASON, RESIDUE, VALUE = range(6)
+ROW, DEPTH, PLACE, REASON, RESIDUE = range(5)
 
 
 # Numba keeps what it compiled until this file changes: what it was compiled for stands here, too.
@@ -39,7 +39,7 @@ class Tables(NamedTuple):
     is_word: NDArray[np.uint8]
     trie: NDArray[np.uint16]
     trie_token: NDArray[np.uint8]
-    guarded: bool
+    packed: bool  # whether tokens come one byte each, most of the time
     step: NDArray[np.unsignedinteger]
     no: int  # the entry of `step` that means there is none
     width: int
@@ -60,7 +60,7 @@ class Tables(NamedTuple):
     square: bool  # whether `[` may stand for `(`
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _longest(tables, text, i, end):
     """The longest token that begins here, or NONE, and the place after it."""
     place, token, after = U(0), U(NONE), i
@@ -74,9 +74,11 @@ def _longest(tables, text, i, end):
     return token, after
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _packed(text, i, ahead, tables, row, depth, stack):
-    """Read text of one byte a token up to anything unusual, which is left to `scan`.
+    """Read text of one byte a token up to anything unusual, which is left to `scan`: so is a word
+    that begins behind a value. Words that are values need no space after them here, for the
+    grammar of infix text refuses two values in a row.
 
     Returns the row, the depth and the place; and a value that the span there has yet to take, if
     it is one of which the beginning was not seen, or 0.
@@ -173,7 +175,7 @@ def _packed(text, i, ahead, tables, row, depth, stack):
     return row, depth, i, U(0)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _eight(text, i):
     """Eight bytes as one number."""
     number = U(0)
@@ -182,7 +184,7 @@ def _eight(text, i):
     return number
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _spaced(text, i, ahead, tables, row, depth, stack, closers):
     """The same for words with single spaces after them; none are needed at parentheses."""
     token, step = tables.token, tables.step
@@ -246,35 +248,35 @@ def _spaced(text, i, ahead, tables, row, depth, stack, closers):
     return row, depth, i, U(0)
 
 
-@njit(nogil=True, cache=True)
-def scan(text, begin, end, tables, state, stack, closers, residue):
-    """Read text[begin:end] from where `state` says. Stops at the end or at what it cannot do.
+@compiled
+def scan(text, begin, stop, end, tables, state, stack, closers, residue):
+    """Read the tokens that begin in text[begin:stop] from where `state` says; what follows, up to
+    `end`, is looked at. Stops there, or a little after, or at what it cannot do.
 
-    state     ROW, DEPTH, PLACE, REASON, RESIDUE: changed; and VALUE: the token of a value that the
-              residue had no room for, or 0
+    state     ROW, DEPTH, PLACE, REASON, RESIDUE: changed
     stack     rows of the spans around, `closers` the bytes that must end them
     residue   empty, or room for the tokens of a span of which the beginning was not seen, each
               with its byte in the upper half: reading then began in the row `unknown`
     """
     token, is_word, step = tables.token, tables.is_word, tables.step
-    guarded, square = tables.guarded, tables.square
+    packed, square = tables.packed, tables.square
     start, unknown = U(tables.start), U(tables.unknown)
     speculative = len(residue) > 0
     no, one = U(tables.no), U(1)
     row, depth, left, reason = U(state[ROW]), U(state[DEPTH]), U(state[RESIDUE]), END
     value = U(0)
     room, residue_room = U(len(stack)), U(len(residue))
-    i, end = U(begin), U(end)
-    packed = len(tables.whole) > 0 and not guarded and not square
+    i, stop, end = U(begin), U(stop), U(end)
     ahead = end - U(12) if end > U(12) else U(0)  # both quick ways look a few bytes ahead
-    while i < end:
+    ahead = min(ahead, stop)
+    while i < stop:
         value = U(0)
         if i < ahead:
             if packed:
                 row, depth, i, value = _packed(text, i, ahead, tables, row, depth, stack)
             else:
                 row, depth, i, value = _spaced(text, i, ahead, tables, row, depth, stack, closers)
-        if i >= end and value == U(0):
+        if i >= stop and value == U(0):
             break
         span, outside = row, depth  # the span that takes the token, and how many are around it
         if value != U(0):
@@ -315,7 +317,7 @@ def scan(text, begin, end, tables, state, stack, closers, residue):
                 break
             span, outside = U(stack[depth - one]), depth - one
         elif t < U(SPACE):
-            if guarded and value == U(0) and after < end and is_word[text[after]] and is_word[byte]:
+            if value == U(0) and after < end and is_word[text[after]] and is_word[byte]:
                 t = U(LONGER)
         elif t == U(SPACE):
             i = after
@@ -327,7 +329,7 @@ def scan(text, begin, end, tables, state, stack, closers, residue):
                 goes_on = after < end and is_word[text[after]]
                 if goes_on and text[after] >= 128:  # a letter, or a mark, or white space?
                     goes_on = _longest(tables, text, after, end)[0] == U(NONE)
-                begun = i > U(begin) and text[i - one] < 128 and is_word[text[i - one]]
+                begun = i > U(0) and text[i - one] < 128 and is_word[text[i - one]]
                 if goes_on or begun:
                     t = U(NONE)
             if t == U(SPACE):
@@ -352,10 +354,9 @@ def scan(text, begin, end, tables, state, stack, closers, residue):
         i = after
     state[ROW], state[DEPTH], state[PLACE] = row, depth, i
     state[REASON], state[RESIDUE] = U(reason), left
-    state[VALUE] = value if reason == RESIDUE_FULL else U(0)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def feed(tokens, tables, state, stack, closers):
     """Read tokens, each perhaps with its byte in the upper half, from where `state` says."""
     step, start, no, one = tables.step, U(tables.start), U(tables.no), U(1)
@@ -395,15 +396,15 @@ def feed(tokens, tables, state, stack, closers):
     state[ROW], state[DEPTH], state[PLACE], state[REASON] = row, depth, i, U(reason)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def scan_lines(text, begins, ends, tables, values, first, stack, closers):
     """The number of the value of each text[begin:end], from number `first` on, into `values`:
     -1 where it is no expression. Stops early where the stack is full; returns how many are done.
     """
-    state, nothing = np.zeros(6, dtype=np.uint64), np.empty(0, dtype=np.uint32)
+    state, nothing = np.zeros(5, dtype=np.uint64), np.empty(0, dtype=np.uint32)
     for line in range(first, len(begins)):
         state[ROW], state[DEPTH], state[RESIDUE] = 0, 0, 0
-        scan(text, begins[line], ends[line], tables, state, stack, closers, nothing)
+        scan(text, begins[line], ends[line], ends[line], tables, state, stack, closers, nothing)
         if state[REASON] == STACK_FULL:
             return line
         whole = state[REASON] == END and state[DEPTH] == 0
@@ -411,7 +412,7 @@ def scan_lines(text, begins, ends, tables, values, first, stack, closers):
     return len(begins)
 
 
-@njit(nogil=True, cache=True)
+@compiled
 def _value(tables, row):
     """After a whole expression of value v, the state is 1 + v; START comes after those."""
     state = np.int64(row) // tables.width

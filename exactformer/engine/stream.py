@@ -5,28 +5,24 @@ line that does not fit into the buffer is read a piece at a time; errors in it a
 """
 
 import sys
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 
-from exactformer.domains.syntax import ExpressionError
+from exactformer.domains.formats import SHOWN_PROBLEMS
+from exactformer.domains.syntax import ExpressionError, no_text
 from exactformer.engine.card import CardEngine
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
+from exactformer.progress import bar
 
 BUFFER = 1 << 26  # bytes
+LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
+LONGEST_BAD_LINE = 1 << 28  # bytes; after that, no more lines are looked for
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -55,26 +51,23 @@ class Window:
             self.ended = not count
             self.end += count or 0
 
+    def grow(self) -> None:
+        """Twice as many bytes of the file."""
+        self.bytes = self.bytes + bytearray(len(self.bytes))
+        self.array = np.frombuffer(self.bytes, dtype=np.uint8)
+        self.fill()
 
-def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError]:
+
+def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError | None]:
     """The value of each line of a file (`-` is standard input), with a bar where one looks on."""
-    console = Console(stderr=True)
-    columns = (
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        TimeElapsedColumn(),
-    )
     with (
-        Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as bar,
+        bar() as tell,
         nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
     ):
         total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
-        task = bar.add_task("", total=total)
         # A card takes a line as a whole, so then the whole file is the window.
         size = max(BUFFER, (total or 0) + 1) if isinstance(engine, CardEngine) else BUFFER
-        yield from line_values(engine, file, lambda done: bar.update(task, completed=done), size)
+        yield from line_values(engine, file, lambda done: tell("bytes", done, total), size)
 
 
 def line_values(
@@ -82,55 +75,96 @@ def line_values(
     file: BinaryIO,
     progress: Callable[[int], None] = lambda done: None,
     size: int = BUFFER,
-) -> Iterator[str | ExpressionError]:
-    """The value of each line, or what is wrong with it, in order. `progress` is told the bytes
-    used so far.
+) -> Iterator[str | ExpressionError | None]:
+    """The value of each line, or what is wrong with it, in order; where bad lines are many, None
+    for all but the first few. `progress` is told the bytes used so far.
     """
-    window, number = Window(file, size), 1
+    window, number = Window(file, size + 2 * engine.look_ahead), 1
     window.fill()
     if window.bytes.startswith(BYTE_ORDER_MARK):
         window.begin = len(BYTE_ORDER_MARK)
-    while window.begin < window.end:
-        last = window.bytes.rfind(b"\n", window.begin, window.end)
-        if last < 0 and not window.ended and engine.reads_bytes:
-            yield _long_line(engine, window, progress)
-            number += 1
+    while True:
+        stop = _end_of_lines(window)
+        if stop is None:
+            window.fill()
+            stop = _end_of_lines(window)
+        while stop is None and not engine.reads_bytes and len(window.bytes) < LONGEST_BAD_LINE:
+            window.grow()  # the parser takes a line whole
+            stop = _end_of_lines(window)
+        if window.begin == window.end:
+            return
+        if stop is None:
+            results = [_long_line(engine, window, number, progress)]
         else:
-            last = window.end if last < 0 else last
-            results = engine.lines(window.array[window.begin : last], number)
-            yield from results
-            number += len(results)
-            window.begin = min(last + 1, window.end)
+            results = engine.lines(window.array[window.begin : stop], number, SHOWN_PROBLEMS)
+            window.begin = min(stop + 1, window.end)
+        yield from results
+        number += len(results)
         progress(window.skipped + window.begin)
-        window.fill()
+
+
+def _end_of_lines(window: Window) -> int | None:
+    """Where some whole lines end, not too many at once; None if the window does not have one."""
+    enough = min(window.end, window.begin + LINES_AT_ONCE)
+    newline = window.bytes.rfind(b"\n", window.begin, enough)
+    if newline < 0:
+        newline = window.bytes.find(b"\n", enough, window.end)
+    return newline if newline >= 0 else window.end if window.ended else None
 
 
 def _long_line(
-    engine: CpuEngine, window: Window, progress: Callable[[int], None]
+    engine: CpuEngine, window: Window, number: int, progress: Callable[[int], None]
 ) -> str | ExpressionError:
-    """A line that begins in the window and does not end in it. Leaves the window after it."""
-    reader = engine.reader()
+    """A line that begins in the window and does not end in it. Leaves the window after it, or at
+    the end of all if the line is bad and goes on and on.
+    """
+    reader, begun = engine.reader(), window.skipped + window.begin
     failure: ExpressionError | None = None
+    if not engine.reads_bytes:
+        most, start = len(window.bytes), window.bytes[window.begin : window.begin + CONTEXT]
+        problem = f"expected at most {most:,} bytes for {engine.algebra.name!r}, found more"
+        failure = ExpressionError(problem, start.decode("utf-8", "replace"), 0, number)
+    rest = getincrementaldecoder("utf-8")()  # of what comes after an error
+    visible = window.skipped + window.begin
     while True:
         newline = window.bytes.find(b"\n", window.begin, window.end)
         end = window.end if newline < 0 else newline
         final = newline >= 0 or window.ended
-        stop = end if final else _last_boundary(window.bytes, window.begin, end)
-        if not failure:  # else the rest of the line is only passed over
-            engine.read(reader, window.array, window.begin, stop)
+        begin = window.begin
+        if not failure:
+            engine.read(reader, window.array, begin, end, final=final)
+            visible = _visible_end(window, begin, reader.place) or visible
             if reader.reason != END or (final and engine.result(reader) is None):
-                failure = engine.error(reader, window.array[:end], skipped=window.skipped)
-        window.begin = stop
-        progress(window.skipped + stop)
+                failure = engine.error(reader, window.array[:end], 1, window.skipped, visible)
+                begin = reader.place
+        window.begin = end if failure else reader.place
+        if failure:  # the rest of the line is only passed over; bytes that are no text go first
+            undecoded = len(rest.getstate()[0])
+            try:
+                rest.decode(window.bytes[begin:end], final)
+            except UnicodeDecodeError as error:
+                at = begin - undecoded + error.start
+                text = bytes(window.bytes[:end])
+                failure = no_text(text[:at], text[at:], byte=window.skipped + at)
+                rest = getincrementaldecoder("utf-8")("ignore")
+        progress(window.skipped + window.begin)
+        if failure and window.skipped + window.begin - begun > LONGEST_BAD_LINE:
+            window.begin, window.ended = window.end, True
+            return failure
         if final:
-            window.begin = min(stop + 1, window.end)
+            window.begin = min(end + 1, window.end)
             return failure or str(engine.result(reader))
         window.fill(keep=min(CONTEXT, len(window.bytes) // 4))
 
 
-def _last_boundary(text: bytearray, begin: int, end: int) -> int:
-    """The last parenthesis or white space, over which no token goes on; the end if there is none,
-    for then no text is right that begins like this.
-    """
-    last = max(text.rfind(bytes([byte]), begin, end) for byte in b"()[] \t")
-    return last if last > begin else end
+def _visible_end(window: Window, begin: int, end: int) -> int | None:
+    """The byte of the file after the last one in bytes[begin:end] that can be seen."""
+    while end > begin:
+        start = max(begin, end - CONTEXT)
+        while start > begin and window.bytes[start] & 0xC0 == 0x80:  # within a character
+            start -= 1
+        seen = window.bytes[start:end].decode("utf-8", "replace").rstrip()
+        if seen:
+            return window.skipped + start + len(seen.encode())
+        end = start
+    return None

@@ -16,7 +16,8 @@ from exactformer.engine.scan import SMALL_VOCABULARY, Tables
 MOST_PAIRS = 255
 
 
-def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
+def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: bool) -> Tables:
+    """`packed`: whether to expect text without spaces; `square`: whether `[` is a bracket."""
     states, n_tokens = automaton.step.shape
     is_word = lexer.is_word.astype(bool)
     plain = [b for b in range(256) if 2 <= lexer.token[b] < SPACE]  # bytes that are a token alone
@@ -38,7 +39,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
     width = chaining + 1 + len(pairs)
 
     kind = np.uint16 if (states + 1) * width < 1 << 16 else np.uint32  # a small table is quicker
-    no = int(np.iinfo(kind).max)
+    no = np.int64(np.iinfo(kind).max)  # a plain int would have to fit beside an int32
     table = np.full((states + 1, width), no, dtype=kind)
     table[:states, :n_tokens] = np.where(step[:states] >= 0, step[:states] * width, no)
     table[:states, OPEN] = np.where(step[:states, 2] >= 0, automaton.start * width, no)
@@ -84,9 +85,9 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, square: bool) -> Tables:
         is_word=lexer.is_word,
         trie=lexer.trie,
         trie_token=lexer.trie_token,
-        guarded=lexer.guarded,
+        packed=small and packed,
         step=table.ravel(),
-        no=no,
+        no=int(no),
         width=width,
         start=automaton.start * width,
         unknown=states * width,

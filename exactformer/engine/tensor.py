@@ -15,7 +15,6 @@ value; `waiting` is how many spans inside it are unfinished, and `inside` the su
 which is the number of the last one when there is one.
 """
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -24,11 +23,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK
+from exactformer.domains.syntax import grammar_of, packs
 from exactformer.engine.automaton import SpanAutomaton
 
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
 WORD_MASK = (1 << 32) - 1
-BLANK, WORD, MARK, ROUND, SQUARE = range(5)  # classes of bytes
+ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's; as in words.h
 
 
 class TensorEngine:
@@ -156,51 +157,43 @@ def longest_span(automaton: SpanAutomaton, most: int) -> int:
 
 
 class Words:
-    """How an algebra's tokens are spelt in bytes, and how to read them.
+    """The lexicon of an algebra as tables by byte, for two ways to read a text at once.
 
-    Where each token is one byte and the grammar forbids two words in a row, bytes are tokens. Else
-    a word is a maximal run of word bytes, or of bytes that are neither word nor blank nor bracket,
-    or one bracket, and is looked up whole; a text that this cannot read has no reading.
+    By bytes, where marks are single characters and operators are marks: each byte is a token. Two
+    words that touch would be one, but here they would be two values, which the grammar of infix
+    text refuses in a row.
+    By words, if bytes tell symbols apart: a maximal run of word bytes, or of bytes that are neither
+    word nor blank nor bracket, or one bracket, is looked up whole.
+
+    What either cannot read as the parser does has no reading and is left to others: several marks
+    in a row, white space beyond ASCII, brackets of both kinds.
     """
 
     def __init__(self, algebra: Algebra) -> None:
-        spellings = algebra.token_ids
-        words = {s for s in spellings if re.fullmatch(r"\w+", s)}
-        marks = spellings.keys() - words
-        infix = algebra.notation == "infix"
-        operators = set(algebra.vocabulary[algebra.first_operator :])
-        self.spellings = {s.encode(): token for s, token in spellings.items()}
-        # Infix text never has two values side by side, so that gluing them cannot hide an error.
-        self.bytes_suffice = (
-            infix
-            and all(len(s.encode()) == 1 for s in algebra.vocabulary)
-            and all(len(s) == 1 for s in marks)
-            and not operators & words
-        )
-        self.has_longer = any(len(s) > 1 or s[0] in b"[]" for s in self.spellings)
-        # A run of word bytes, or of other bytes, is looked up whole; none may mix the two.
-        self.readable = (
-            all(s.isascii() for s in words)
-            and not any(re.search(r"\w", s) for s in marks)
-            and all(len(s) <= LONGEST_WORD for s in self.spellings)
-        )
-        kinds = np.full(256, MARK)
-        for byte in range(128):
-            kinds[byte] = (
-                0 if re.match(r"\s", chr(byte)) else 1 if re.match(r"\w", chr(byte)) else 2
-            )
-        kinds[[ord("("), ord(")")]] = 3
-        if "[" in spellings:
-            kinds[[ord("["), ord("]")]] = SQUARE
-        self.classes: NDArray[np.integer] = kinds
+        lexicon = grammar_of(algebra).lexicon
+        self.spellings = {s.encode(): token for s, token in algebra.token_ids.items()}
+        self.bytes_suffice = packs(algebra) and all(s.isascii() for s in algebra.vocabulary)
+        # A word for an operator may be one with the value before it, and brackets may be mixed.
+        self.single = {
+            s.encode(): token
+            for s, token in algebra.token_ids.items()
+            if len(s.encode()) == 1
+            and s not in ("[", "]")
+            and (s in lexicon.marks or token < algebra.first_operator)
+        }
+        self.has_longer = self.single.keys() != self.spellings.keys()
+        self.readable = lexicon.by_bytes and all(len(s) <= LONGEST_WORD for s in self.spellings)
+        classes = np.array(BYTE_CLASSES)
+        classes[[ord("("), ord(")")]] = ROUND
+        if "[" in algebra.spellings:
+            classes[[ord("["), ord("]")]] = SQUARE
+        self.classes: NDArray[np.integer] = classes
 
     def byte_tokens(self, blank: int, unknown: int) -> NDArray[np.integer]:
-        """Which token each byte is; the other brackets are left to the other front end."""
+        """Which token each byte is that is one by itself."""
         tokens = np.where(self.classes == BLANK, blank, unknown)
-        for spelling, token in self.spellings.items():
-            if len(spelling) == 1 and spelling not in b"[]":
-                tokens[spelling[0]] = token
-        tokens[[ord("("), ord(")")]] = OPEN, CLOSE
+        for spelling, token in self.single.items():
+            tokens[spelling[0]] = token
         return tokens
 
     def readings(self, text: Tensor, unknown: int) -> Iterator[Tensor]:

@@ -1,10 +1,11 @@
-// Words: token ids from a text whose tokens are not single bytes.
+// Words: token ids from a text whose tokens are not single bytes, with the tables of `Words` in
+// tensor.py, which are made from the algebra's lexicon.
 //
 // A lexeme is a maximal run of word bytes, or of bytes that are neither word nor blank nor bracket, or
 // one bracket. It is looked up whole, and an unknown one is BAD. A thread reads a PIECE of the text, in
 // two halves of 32 bytes: where lexemes start is a bit for each byte, and so is where they may end.
 
-enum { BLANK, WORD, MARK, ROUND, SQUARE };  // classes of bytes
+enum { BLANK, WORD, MARK, ROUND, SQUARE };  // classes of bytes: see domains/lexicon.py, tensor.py
 enum { PIECE = 64, LONGEST_WORD = 16 };     // bytes
 enum { SMALL_LEXICON = 8 };                 // bits of the hash of one that shared memory holds
 

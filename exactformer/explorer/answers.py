@@ -7,7 +7,7 @@ trace     what `exactformer trace --json` prints ("expression", "steps", "value"
 weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "arrays":
           {name: {"shape", "numbers": at most the first 2,000 rows and columns}}, with NAME_logits
           beside a discrete NAME, "certificate": what `exactformer certify --json` prints, less
-          the algebra}
+          the algebra; or {"verdict": "unfinished", "seconds"} where it takes longer than that}
 sample    {"expression", "value", "tokens"}: a random expression of an exact depth, from a seed
 """
 
@@ -21,6 +21,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.domains.syntax import EMPTY, parse
+from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
 from exactformer.paper.palette import kind_of
 from exactformer.trace import EMPTY_POSITION, TraceStep
@@ -121,10 +122,10 @@ class _Budget:
             )
 
 
-def weights(choices: Choices, subject: Subject) -> dict[str, Any]:
+def weights(subject: Subject, certify: Certify) -> dict[str, Any]:
     file = subject.file
-    certificate = choices.certificate(subject).to_dict()
-    del certificate["algebra"]
+    certificate = subject.certificate(certify).to_dict()
+    certificate.pop("algebra", None)
     shown = {
         name: {"shape": list(array.shape), "numbers": _cut(array).tolist()}
         for name, array in file.arrays.items()

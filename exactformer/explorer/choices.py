@@ -6,7 +6,7 @@ cannot reach a file that was not offered. `random/SEED` is the one name with a f
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
@@ -20,6 +20,7 @@ from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw
+from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights, iterate
 from exactformer.model.encode import initial_state
@@ -33,21 +34,28 @@ MOST_CASES = 20_000  # of a table that one waits for
 RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
     """Weights to look at. The file also has the logits that discrete weights were learned as."""
 
     algebra_name: str
     weights_name: str
     file: WeightFile
+    _certifying: Lock = field(default_factory=Lock, repr=False, compare=False)
+    _certificate: list[Certificate | Unfinished] = field(
+        default_factory=list, repr=False, compare=False
+    )
 
     @cached_property
     def model(self) -> Model:
         return Model(self.file.algebra, from_file(self.file), self.file.origin)
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        return self.model.certify()
+    def certificate(self, certify: Certify) -> Certificate | Unfinished:
+        """Made once, however many ask at the same time."""
+        with self._certifying:
+            if not self._certificate:
+                self._certificate.append(certify(self.file))
+        return self._certificate[0]
 
 
 class Choices:
@@ -57,7 +65,7 @@ class Choices:
         self.algebras: dict[str, Algebra] = {name: make() for name, make in CATALOG.items()}
         self._given: dict[tuple[str, str], WeightFile] = {}
         self._subject = lru_cache(maxsize=KEPT)(self._make)
-        self._making, self._certifying = Lock(), Lock()  # once, however many ask at the same time
+        self._making = Lock()  # once, however many ask at the same time
         name = self._add(algebra) if algebra else next(iter(self.algebras))
         self.first = (name, weights or "constructed")  # what the page starts with
         if not self._offers(*self.first):
@@ -107,10 +115,6 @@ class Choices:
             )
         with self._making:
             return self._subject(algebra_name, weights_name)
-
-    def certificate(self, subject: Subject) -> Certificate:
-        with self._certifying:
-            return subject.certificate
 
     def _make(self, algebra_name: str, weights_name: str) -> Subject:
         algebra = self.algebras[algebra_name]

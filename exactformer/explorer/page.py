@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from exactformer.explorer import answers
+from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
 from exactformer.paper.palette import (
     CLUSTERS,
@@ -67,7 +68,7 @@ def write_trace(path: Path, choices: Choices, expression: str) -> None:
     data = {
         "models": answers.models(choices, only=subject),
         "trace": answers.trace(subject, expression),
-        "weights": answers.weights(choices, subject),
+        "weights": answers.weights(subject, certificate_of),
     }
     write_atomically(path, page(data))
 

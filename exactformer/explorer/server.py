@@ -12,9 +12,11 @@ characters from 0) and "excerpt" (the line with a caret under the place).
 
 The page is made once at the start and no request names a file, so there is no path to trick.
 Requests for another host than an address or localhost are refused, which defeats DNS rebinding;
-so are those that another site's page sends.
+so are those that another site's page sends. `connections.py` limits how many clients there may be
+and how long they may take; `certifier.py` how long a certificate may.
 """
 
+import errno
 import ipaddress
 import json
 import socket
@@ -23,24 +25,27 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
-import uvicorn
 from anyio import CapacityLimiter, to_thread
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from exactformer.domains.syntax import ExpressionError
 from exactformer.explorer import answers
+from exactformer.explorer.certifier import Certifier, Certify, NoCertificate
 from exactformer.explorer.choices import Choices
+from exactformer.explorer.connections import Server
 from exactformer.explorer.page import page, policy
 
 MOST_BYTES = 4 * answers.MOST_CHARACTERS + 1_000  # of a request's body
+TOO_LONG = f"expected at most {MOST_BYTES:,} bytes, found more"
 BODY_SECONDS = 10  # for a body to arrive
 AT_ONCE = 2  # answers that are being computed
-MOST_WAITING = 32  # for one of those two; more are told to come back
+MOST_WAITING = 32  # for their answers; more are told to come back
+EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 HEADERS = {
     "content-security-policy": policy("'self'") + "; frame-ancestors 'none'",
@@ -51,11 +56,12 @@ HEADERS = {
 }
 
 
-def application(choices: Choices, host: str = "localhost") -> ASGIApp:
+def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
     """The server without a socket. `host` is a name it may be called by besides localhost."""
     whole_page = page()
     known = _json(answers.models(choices))
-    compute = Workers()
+    compute = Workers(AT_ONCE)
+    wait_for_certificate = Workers(MOST_WAITING)  # computed elsewhere, and no trace waits for it
 
     async def show_page(request: Request) -> Response:
         return Response(whole_page, media_type="text/html")
@@ -81,9 +87,9 @@ def application(choices: Choices, host: str = "localhost") -> ASGIApp:
 
         def answer() -> bytes:
             subject = choices.subject(asked["algebra"], asked["weights"])
-            return _json(answers.weights(choices, subject))
+            return _json(answers.weights(subject, certify))
 
-        return Response(await compute(answer), media_type="application/json")
+        return Response(await wait_for_certificate(answer), media_type="application/json")
 
     async def sample(request: Request) -> Response:
         asked = _query(request, {"algebra", "depth", "seed"})
@@ -103,6 +109,8 @@ def application(choices: Choices, host: str = "localhost") -> ASGIApp:
     ]
     handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
         HTTPException: _refused,
+        NoCertificate: _unavailable,
+        OSError: _exhausted,
         ValueError: _mistaken,
         Exception: _failed,
     }
@@ -121,23 +129,25 @@ def serve(choices: Choices, host: str, port: int, ready: Callable[[str], None]) 
     with listening:
         chosen = listening.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        config = uvicorn.Config(application(choices, host), log_level="warning", access_log=False)
+        certifier = Certifier()
+        app = application(choices, certifier, host)
         ready(f"http://{shown}:{chosen}/")
         with suppress(KeyboardInterrupt):  # how a user ends it
-            uvicorn.Server(config).run(sockets=[listening])
+            Server(app, HEADERS, stopping=certifier.stop).run(sockets=[listening])
 
 
 class Workers:
     """Computes in threads, a few at once, and turns away what comes when too many wait."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int) -> None:
+        self.at_once = at_once
         self.limiter: CapacityLimiter | None = None  # made where the event loop runs
         self.waiting = 0
 
     async def __call__(self, answer: Callable[[], bytes]) -> bytes:
         if self.waiting >= MOST_WAITING:
             raise HTTPException(429, "too many requests at once; ask again in a moment")
-        self.limiter = self.limiter or CapacityLimiter(AT_ONCE)
+        self.limiter = self.limiter or CapacityLimiter(self.at_once)
         self.waiting += 1
         try:
             return await to_thread.run_sync(answer, limiter=self.limiter)
@@ -146,30 +156,32 @@ class Workers:
 
 
 class _Guard:
-    """Refuses other hosts and other sites' pages; gives every response the same headers."""
+    """Refuses other hosts and other sites' pages."""
 
     def __init__(self, app: ASGIApp, host: str) -> None:
         self.app, self.host = app, host
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                added = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message["headers"], *added]
-            await send(message)
-
-        request = Request(scope)
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        app = self.app
+        request, app = Request(scope), self.app
+        host = request.headers.get("host", "")
         if not _is_ours(host, self.host):
             app = _error(421, f"expected the host localhost or an address, found {host[:80]!r}")
-        elif origin not in (None, f"http://{host}"):
+        elif _is_from_another_site(request, host):
             app = _error(403, "refused: the request comes from another site's page")
-        await app(scope, receive, send_with_headers)
+        await app(scope, receive, send)
+
+
+def _is_from_another_site(request: Request, host: str) -> bool:
+    """Browsers say it in one header or both. A link to the page is no request by a page: it may
+    stand anywhere, as long as the page then has the tab to itself.
+    """
+    headers = request.headers
+    if headers.get("origin") not in (None, f"http://{host}"):
+        return True
+    if headers.get("sec-fetch-site") in (None, "none", "same-origin"):
+        return False
+    kind = (headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest"))
+    return (request.url.path, *kind) != ("/", "navigate", "document")
 
 
 def _is_ours(host: str, name: str) -> bool:
@@ -189,17 +201,21 @@ async def _object(request: Request) -> dict[str, Any]:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise HTTPException(415, f"expected application/json, found {kind[:80]!r}")
+    length = request.headers.get("content-length", "0")
+    if len(length) > 9 or int(length) > MOST_BYTES:  # before a client that asks is told to go on
+        raise HTTPException(413, TOO_LONG)
     body = bytearray()
     try:
         with anyio.fail_after(BODY_SECONDS):
             async for part in request.stream():
                 body += part
                 if len(body) > MOST_BYTES:
-                    raise HTTPException(413, f"expected at most {MOST_BYTES:,} bytes, found more")
+                    raise HTTPException(413, TOO_LONG)
     except ClientDisconnect:
         raise HTTPException(400, "the request broke off") from None
     except TimeoutError:
-        raise HTTPException(408, f"the request took over {BODY_SECONDS} s to arrive") from None
+        message = f"the request took over {BODY_SECONDS} s to arrive"
+        raise HTTPException(408, message, {"connection": "close"}) from None
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
@@ -240,7 +256,9 @@ def _error(status: int, message: str, **more: Any) -> Response:
 
 async def _refused(request: Request, error: HTTPException) -> Response:
     detail = {404: "there is nothing here", 405: f"{request.method} is not allowed here"}
-    return _error(error.status_code, detail.get(error.status_code, error.detail))
+    response = _error(error.status_code, detail.get(error.status_code, error.detail))
+    response.headers.update(error.headers or {})
+    return response
 
 
 async def _mistaken(request: Request, error: ValueError) -> Response:
@@ -250,6 +268,17 @@ async def _mistaken(request: Request, error: ValueError) -> Response:
         place = {name: getattr(error, name) for name in ("problem", "line", "column", "offset")}
         return _error(400, message, excerpt=excerpt, **place)
     return _error(413 if isinstance(error, answers.TooLarge) else 400, str(error))
+
+
+async def _unavailable(request: Request, error: Exception) -> Response:
+    return _error(503, str(error))
+
+
+async def _exhausted(request: Request, error: OSError) -> Response:
+    """Out of file descriptors or memory, which passes; all else is a mistake of ours."""
+    if error.errno not in EXHAUSTED:
+        raise error
+    return _error(503, f"the server is at its limits ({error.strerror}); ask again in a moment")
 
 
 async def _failed(request: Request, error: Exception) -> Response:

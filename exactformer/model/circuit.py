@@ -19,12 +19,14 @@ The paper's attention adds operands up, so it cannot tell `5-3` from `3-5`. With
 can: a count of the same kind as the one that finds the depth, restarted in each cluster, gives a
 token its rank, the rank selects a slot, and tokens add up slot by slot.
 
-X, Q, K and H hold small whole numbers only, so float32, bfloat16 and float16 all give them exactly.
-The feedforward is the one place with real numbers; it runs in the precision of its own weights.
+X, Q, K and H hold small whole numbers only, so float32, bfloat16 and float16 all give them exactly,
+and so does any library's matrix product of one-hot rows. Real numbers come up in two places, the
+feedforward and dense vectors; both are computed in float64 as `exact.py` says.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -32,6 +34,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
+from exactformer.model.exact import RowByRow, product
 
 
 @runtime_checkable
@@ -64,6 +67,21 @@ class Weights:
             slots = f"{self.f.slots} slot{'s'[: self.f.slots != 1]}"
             gate = "no rank gate" if self.G_R is None else "a rank gate"
             raise ValueError(f"a feedforward of {slots} does not go with {gate}")
+
+    @cached_property
+    def to_dense(self) -> RowByRow:
+        """One-hot rows times E, in float64."""
+        return RowByRow(lambda Y: product(Y, self._dense_vectors).float())
+
+    @cached_property
+    def to_one_hot(self) -> RowByRow:
+        """Where dense rows times the transpose of E, in float64, give more than one half."""
+        return RowByRow(lambda X: (product(X, self._dense_vectors.mT) > 0.5).float())
+
+    @property
+    def _dense_vectors(self) -> Tensor:
+        assert self.E is not None
+        return self.E
 
     def to(self, device: torch.device | str) -> "Weights":
         """The same weights on another device."""
@@ -151,8 +169,8 @@ def typed_attention(
         into = cluster * S + (R.flatten()[where] - 1).clamp(0, S - 1)
     V = X.reshape(-1, D)[where]
     Q, K = (
-        V @ W if W.dim() == 2 else (X @ W).reshape(-1, W.shape[-1])[where]  # Eqs. 10 and 11
-        for W in (W_Q.to(X.dtype), W_K.to(X.dtype))
+        (V @ W if W.dim() == 2 else (X @ W).reshape(-1, W.shape[-1])[where]).to(X.dtype)
+        for W in (W_Q.to(X.dtype), W_K.to(X.dtype))  # Eqs. 10 and 11
     )
     routed = V.new_zeros(len(V), S * D)
     for q, k in zip(Q.split(1, dim=-1), K.split(1, dim=-1), strict=True):
@@ -172,9 +190,15 @@ def halted(A: Int[Tensor, "... n 2"]) -> Bool[Tensor, "..."]:
     return (A == 0).all(-1).all(-1)
 
 
-def iterate(X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, "... n"]) -> Step:
+def iterate(
+    X: Float[Tensor, "... n D"],
+    weights: Weights,
+    inside: Bool[Tensor, "... n"],
+    A: Int[Tensor, "... n 2"] | None = None,
+) -> Step:
+    """One iteration; A are the depth counts of X, if they are known."""
     tokens = read_tokens(X, weights)
-    A = depth_counts(tokens, weights.G_PE)
+    A = depth_counts(tokens, weights.G_PE) if A is None else A
     P = reduction_mask(A, inside)
     ids = clusters(P)
     R = None if weights.G_R is None else ranks(tokens, ids, weights.G_R)
@@ -205,18 +229,19 @@ def steps(
     limit = (read_tokens(X, weights)[..., OPEN] > 0).sum(-1)
     iteration = 0
     while True:
-        running = ~halted(depth_counts(read_tokens(X, weights), weights.G_PE)) & (iteration < limit)
+        A = depth_counts(read_tokens(X, weights), weights.G_PE)
+        running = ~halted(A) & (iteration < limit)
         if not running.any():
             return
-        step = iterate(X, weights, inside & running.unsqueeze(-1))
+        step = iterate(X, weights, inside & running.unsqueeze(-1), A)
         yield step
         X, iteration = step.X, iteration + 1
 
 
 def read_tokens(X: Tensor, weights: Weights) -> Tensor:
     """One-hot rows of a state of dense vectors; the map back is the transpose of E."""
-    return X if weights.E is None else (X @ weights.E.to(X.dtype).mT > 0.5).to(X.dtype)
+    return X if weights.E is None else weights.to_one_hot(X).to(X.dtype)
 
 
 def write_tokens(Y: Tensor, weights: Weights) -> Tensor:
-    return Y if weights.E is None else Y @ weights.E.to(Y.dtype)
+    return Y if weights.E is None else weights.to_dense(Y).to(Y.dtype)

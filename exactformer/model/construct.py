@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
@@ -29,8 +30,8 @@ Codes = tuple[tuple[int, ...], ...]  # a whole number for each value, slot by sl
 # threshold sits between the outputs 0 and 1 and so everything is a multiple of one half.
 EXACT_SUM = 1 << 23
 
-# Cases up to which the perceptron in closed form is tried first, and up to which a table is made.
-FEW_CASES, MOST_CASES = 5_000, 2_000_000
+# Cases up to which the perceptron in closed form is tried first.
+FEW_CASES = 5_000
 
 # Beyond this many bags the search for small codes is slower than it is worth.
 SMALL_TABLE = 5_000
@@ -76,21 +77,21 @@ def assemble(algebra: Algebra, f: Feedforward) -> Weights:
 
 
 def gate(algebra: Algebra) -> Tensor:
-    G_PE = torch.zeros(len(algebra.vocabulary))
+    G_PE = torch.zeros(len(algebra.vocabulary), dtype=torch.float32)
     G_PE[OPEN], G_PE[CLOSE] = 1, -1  # Eq. 2
     return G_PE
 
 
 def rank_gate(algebra: Algebra) -> Tensor:
     """Operands count, nothing else does."""
-    G_R = torch.zeros(len(algebra.vocabulary))
+    G_R = torch.zeros(len(algebra.vocabulary), dtype=torch.float32)
     G_R[2 : algebra.first_operator] = 1
     return G_R
 
 
 def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
     """Dimension 0 carries operands to operators; each operator has one that carries itself."""
-    W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators))
+    W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators), dtype=torch.float32)
     W_K = torch.zeros_like(W_Q)
     W_K[2 : algebra.first_operator, 0] = 1
     W_Q[algebra.first_operator :, 0] = 1
@@ -106,7 +107,7 @@ def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
     blocks: list[Tensor] = []
     values: list[Tensor] = []
     for o, operands, results in algebra.case_arrays(every_order=S > 1):
-        H = torch.zeros(len(operands), S, D)
+        H = torch.zeros(len(operands), S, D, dtype=torch.float32)
         H[:, 0, algebra.first_operator + o] = 1
         for i, operand in enumerate(torch.from_numpy(operands).T):
             H[torch.arange(len(H)), min(i, S - 1), 2 + operand] += 1
@@ -158,8 +159,8 @@ def closed_form(algebra: Algebra) -> MLP:
     float32 adds exactly; where none are small enough, this raises a ValueError and the table is
     left.
     """
-    algebra.require_fan_in()
     D, S, first = len(algebra.vocabulary), slots_of(algebra), algebra.first_operator
+    algebra.require_listable(every_order=S > 1)
     columns: list[tuple[Tensor, int, Tensor]] = []  # weights in, bias, weights out of each unit
     for o, operator in enumerate(algebra.operators):
         codes = min(
@@ -171,11 +172,11 @@ def closed_form(algebra: Algebra) -> MLP:
                 f"form within the precision of float32: use the table instead"
             )
         reach = _reach(algebra, codes) + 1
-        weights_in = torch.zeros(S, D)
+        weights_in = torch.zeros(S, D, dtype=torch.float32)
         weights_in[:, 2:first] = torch.tensor(codes, dtype=torch.float32)
         weights_in[0, first + o] = reach
         for c, before, after in _changes(algebra, operator, codes):
-            change = torch.zeros(D)
+            change = torch.zeros(D, dtype=torch.float32)
             change[2 + after] += 1
             if before is not None:
                 change[2 + before] -= 1
@@ -185,7 +186,7 @@ def closed_form(algebra: Algebra) -> MLP:
         W_1=torch.stack([weights_in for weights_in, _, _ in columns], dim=1),
         b_1=torch.tensor([bias for _, bias, _ in columns], dtype=torch.float32),
         W_2=torch.stack([weights_out for _, _, weights_out in columns]),
-        b_2=torch.full((D,), -0.5),
+        b_2=torch.full((D,), -0.5, dtype=torch.float32),
         activation="relu",
     )
 

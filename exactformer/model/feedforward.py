@@ -1,25 +1,14 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from exactformer.model.architecture import Activation
-
-ROWS_AT_ONCE = 1 << 16  # keeps the hidden layer of a long sequence from filling the memory
-
-
-def _by_rows(f: Callable[[Tensor], Tensor], H: Tensor) -> Tensor:
-    """Apply f to each row of H. Most rows of a long sequence are zero: those share one result."""
-    rows = H.flatten(0, -2)
-    busy = rows.any(-1).nonzero().squeeze(-1)
-    empty = f(rows.new_zeros(1, rows.shape[-1]))
-    results = [f(rows[part]) for part in busy.split(ROWS_AT_ONCE)]
-    out = empty.expand(len(rows), -1).index_copy(0, busy, torch.cat(results))
-    return out.view(*H.shape[:-1], -1)
+from exactformer.model.exact import RowByRow, in_float32, product
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -43,23 +32,32 @@ class MLP:
         return self.W_1.shape[-2] // self.W_2.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return _by_rows(self._rows, H) if self.W_1.dim() == 2 else self._rows(H)
+        """In float64, by multiplications and additions that no setting reaches: what a proof is
+        about. The result is given in float32, with its sign. Many seeds at once are in training,
+        and no proof is about them yet.
+        """
+        return self._row_by_row(H) if self.W_1.dim() == 2 else self.in_training(H)
+
+    def in_training(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
+        """The same in float32 by matrix products: quick, and only as exact as torch is set to."""
+        with torch.autocast(H.device.type, enabled=False):
+            hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
+            return self._activated(hidden) @ self.W_2 + self.b_2.unsqueeze(-2)
 
     def to(self, device: torch.device | str) -> "MLP":
         W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
         return MLP(W_1, b_1, W_2, b_2, self.activation)
 
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
+
     def _rows(self, H: Tensor) -> Tensor:
-        """In float32 proper, whatever torch is set to: the proof is about its rounding."""
-        if H.is_cuda and torch.get_float32_matmul_precision() != "highest":
-            raise ValueError(
-                "the feedforward needs float32 products without TF32: "
-                'torch.set_float32_matmul_precision("highest")'
-            )
-        with torch.autocast(H.device.type, enabled=False):
-            hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
-            hidden = hidden.square() if self.activation == "square" else hidden.relu()
-            return hidden @ self.W_2 + self.b_2.unsqueeze(-2)
+        hidden = self._activated(product(H, self.W_1) + self.b_1)
+        return in_float32(product(hidden, self.W_2) + self.b_2)
+
+    def _activated(self, hidden: Tensor) -> Tensor:
+        return hidden.square() if self.activation == "square" else hidden.relu()
 
 
 @dataclass(frozen=True)
@@ -84,17 +82,21 @@ class Table:
         return self.bags.shape[-1] // self.outputs.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return _by_rows(self._rows, H)
+        return self._row_by_row(H)
 
     def to(self, device: torch.device | str) -> "Table":
         return Table(self.bags.to(device), self.outputs.to(device))
+
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         H = H.to(torch.int64)
         hashes, order = self._sorted
         found = order[torch.searchsorted(hashes, hash_rows(H)).clamp(max=len(order) - 1)]
         same = (self.bags[found] == H).all(-1, keepdim=True)
-        return (self.outputs[found] * same) - 0.5
+        return (self.outputs[found] * same).float() - 0.5
 
 
 @dataclass(frozen=True)
@@ -119,21 +121,24 @@ class Units:
         return len(self.W) // self.D
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return _by_rows(self._rows, H)
+        return self._row_by_row(H)
 
     def to(self, device: torch.device | str) -> "Units":
         parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
         return Units(*(part.to(device) for part in parts), D=self.D)
 
+    @cached_property
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(self._rows)
+
     def _rows(self, H: Tensor) -> Tensor:
         n_operators, n_codes = self.readout.shape
-        with torch.autocast(H.device.type, enabled=False):
-            H = H.double()
-            u = H @ self.W.double() + self.b
-            cut = u.clamp(min=0).minimum(self.cap.double())
-            g = torch.where(self.period > 0, u.remainder(self.period.clamp(min=1)), cut)
-            code = (g @ self.code.double()).long()
+        H = H.double()
+        u = product(H, self.W) + self.b
+        cut = u.clamp(min=0).minimum(self.cap.double())
+        g = torch.where(self.period > 0, u.remainder(self.period.clamp(min=1)), cut)
+        code = product(g, self.code).long()
         known = (code >= 0) & (code < n_codes)
         token = self.readout.T.gather(0, code.clamp(0, n_codes - 1)).long()
         gate = H[:, self.D - n_operators : self.D] * (known & (token >= 0))
-        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate) - 0.5
+        return H.new_zeros(len(H), self.D).scatter_add_(1, token.clamp(min=0), gate).float() - 0.5

@@ -46,7 +46,8 @@ def fit(algebra: Algebra, generator: torch.Generator) -> MLP:
         optimizer, LEARNING_RATE, total_steps=STEPS, pct_start=0.1
     )
     for _ in range(STEPS):
-        loss = softplus(MARGIN - sign * MLP(*parameters, activation=shape.activation)(H)).mean()
+        Z = MLP(*parameters, activation=shape.activation).in_training(H)
+        loss = softplus(MARGIN - sign * Z).mean()
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)

@@ -1,17 +1,34 @@
 """The values of many expressions, in batches of similar length."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import Expression
-from exactformer.model.circuit import Weights, run
+from exactformer.model.circuit import Weights, steps
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 
 POSITIONS_AT_ONCE = 1 << 18  # of one batch, padding included; a longer expression goes alone
 MUCH_LONGER = 1.3  # than the shortest of a batch: padding would cost more than another batch,
 SHORT = 1_000  # unless all are short anyway
+
+MOST_WORK = 10**9  # of one expression that nobody has asked twice for: a minute or two
+
+
+def work(expression: Expression) -> int:
+    """Positions of all iterations together: what an expression costs the transformer."""
+    return expression.depth * len(expression.slots)
+
+
+def require_feasible(expression: Expression, most: int | None, where: str = "") -> None:
+    """Refuse what would take hours, unless there is no bound."""
+    if most is not None and work(expression) > most:
+        raise ValueError(
+            f"{where}the transformer would take {expression.depth:,} iterations of "
+            f"{len(expression.slots):,} positions each, more than {most:,} in all: "
+            f"--no-limit does it all the same"
+        )
 
 
 @torch.no_grad()
@@ -20,12 +37,18 @@ def predict(
     weights: Weights,
     expressions: Sequence[Expression],
     dtype: torch.dtype = torch.float32,
+    observe: Callable[[int], None] = lambda positions: None,
 ) -> list[str | None]:
-    """The value the model gives each expression; None where it ends with anything else."""
+    """The value the model gives each expression; None where it ends with anything else.
+
+    `observe` is told of each iteration by the number of its positions.
+    """
     answers: list[str | None] = [None] * len(expressions)
     for batch in _batches(expressions):
         X, inside = initial_state([expressions[i] for i in batch], weights, dtype)
-        X, _ = run(X, weights, inside)
+        for step in steps(X, weights, inside):
+            X = step.X
+            observe(inside.numel())
         for i, value in zip(batch, read_values(X, weights, algebra).tolist(), strict=True):
             answers[i] = None if value == NO_VALUE else algebra.values[value]
     return answers

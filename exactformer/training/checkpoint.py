@@ -1,20 +1,36 @@
-"""Training state on disk: one safetensors file, its plain numbers as JSON in the header."""
+"""Training state on disk: one safetensors file, its plain numbers as JSON in the header.
+
+The header also has the hash of all that is in the file, and that of the run it belongs to: a
+flipped bit would otherwise become other weights, and nobody would notice.
+"""
 
 from dataclasses import asdict
+from math import nan
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors.torch import save
 
+from exactformer.domains.plain import Place
 from exactformer.training.loop import Seed, State
-from exactformer.weightfile import pack_header, read_safetensors, write_atomically
+from exactformer.training.record import finite
+from exactformer.weightfile import (
+    content_sha256,
+    pack_header,
+    read_safetensors,
+    write_atomically,
+)
 
-FORMAT = "exactformer checkpoint 2"
+FORMAT = "exactformer checkpoint 3"
 MEMORIES = ("memory", "rank_memory")  # of a seed's estimators
+SHAPELESS = ("t", "wrong")  # what a memory counts; the rest has the gate's shape
+GATES = ("gate", "rank")
+MOST_SEEDS = 1 << 20
 
 
-def write_checkpoint(path: Path, state: State) -> None:
-    """Everything that training needs to go on with the same bits."""
+def write_checkpoint(path: Path, state: State, run: str) -> None:
+    """Everything that training needs to go on with the same bits; `run` is what it belongs to."""
     tensors = {f"state/{name}": tensor.detach().cpu() for name, tensor in state.tensors.items()}
     plain = []
     for row, seed in enumerate(state.seeds):
@@ -22,28 +38,79 @@ def write_checkpoint(path: Path, state: State) -> None:
         for kind in MEMORIES:
             memory = fields.pop(kind)
             tensors |= {f"{kind}/{row}/{name}": tensor.cpu() for name, tensor in memory.items()}
-        plain.append(fields)
+        plain.append(fields | {"loss": finite(seed.loss)})
     tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    write_atomically(path, save(tensors, pack_header({"format": FORMAT, "seeds": plain})))
+    header = {"format": FORMAT, "run": run, "seeds": plain}
+    header["sha256"] = _content(header, tensors)
+    write_atomically(path, save(tensors, pack_header(header)))
 
 
-def read_checkpoint(path: Path) -> State:
+def read_checkpoint(path: Path, run: str, start: State) -> State:
+    """The state that was written. `start` is the one that this run begins with: a checkpoint has
+    some of its seeds, and tensors of the same names, shapes and types.
+    """
     try:
         header, tensors = read_safetensors(path, "pt", FORMAT)
-        seeds = [Seed(**fields) for fields in header["seeds"]]
-        state: dict[str, torch.Tensor] = {}
-        for name, tensor in tensors.items():
-            kind, _, rest = name.partition("/")
-            if kind in MEMORIES:
-                row, _, key = rest.partition("/")
-                getattr(seeds[int(row)], kind)[key] = tensor
-            else:
-                state[rest] = tensor
-        if not seeds or any(len(tensor) != len(seeds) for tensor in state.values()):
-            raise ValueError("its tensors do not fit its seeds")
-    except (ValueError, KeyError, TypeError, IndexError) as error:
+        fields = Place(header).fields(("format", "run", "seeds", "sha256"))
+        if header.pop("sha256") != _content(header, tensors):
+            raise ValueError(f"{path}: its content is not what its sha256 was made of")
+        if fields["run"].value != run:
+            raise ValueError(f"{path}: it belongs to another run than {path.parent / 'run.json'}")
+        seeds = [_seed(place) for place in fields["seeds"].items(MOST_SEEDS)]
+        known = {seed.seed for seed in start.seeds}
+        if len({seed.seed for seed in seeds} & known) < len(seeds):
+            raise ValueError(f"{path}: its seeds are not those of the run")
+        return State(seeds, _tensors(tensors, seeds, start))
+    except ValueError as error:
+        reason = str(error) if str(path) in str(error) else f"{path}: {error}"
         raise ValueError(
-            f"{error}\n{path} is no checkpoint that training can go on from; "
+            f"{reason}; training cannot go on from this checkpoint: "
             f"remove it to train the unfinished seeds from their start"
         ) from None
-    return State(seeds, state)
+
+
+def _content(header: dict, tensors: dict[str, torch.Tensor]) -> str:
+    return content_sha256(header, {name: tensor.numpy() for name, tensor in tensors.items()})
+
+
+def _seed(place: Place) -> Seed:
+    fields = place.fields([name for name in Seed.__dataclass_fields__ if name not in MEMORIES])
+    names = ("seed", "attempt", "step", "spent", "depth_one", "gate_looks")
+    counts: dict[str, Any] = {name: fields[name].whole() for name in names}
+    loss, depth_two = fields["loss"], fields["depth_two"]
+    return Seed(
+        **counts,
+        loss=nan if loss.value is None else loss.number(),
+        depth_two=None if depth_two.value is None else depth_two.whole(),
+    )
+
+
+def _tensors(
+    tensors: dict[str, torch.Tensor], seeds: list[Seed], start: State
+) -> dict[str, torch.Tensor]:
+    """Those of the state, by name; a memory's are put where they belong."""
+    state: dict[str, torch.Tensor] = {}
+    places = {f"{kind}/{row}": row for kind in MEMORIES for row in range(len(seeds))}
+    for name, tensor in tensors.items():
+        before, _, key = name.rpartition("/")
+        if before == "state" and key in start.tensors:
+            expected = (len(seeds), *start.tensors[key].shape[1:])
+            state[key] = tensor
+        elif before in places and key in ("m", "v", *SHAPELESS):
+            expected = (1,) if key in SHAPELESS else tuple(start.tensors["gate"].shape[1:])
+            getattr(seeds[places[before]], before.partition("/")[0])[key] = tensor
+        else:
+            raise ValueError(f"tensor {name}: there is no such one in this run")
+        if tensor.dtype != torch.float32 or tensor.shape != expected:
+            raise ValueError(
+                f"tensor {name}: expected float32 of the shape {expected}, "
+                f"found {tensor.dtype} of {tuple(tensor.shape)}"
+            )
+        # What is learned by gradient may diverge; gates do not, nor what moves them.
+        if (before != "state" or key in GATES) and not tensor.isfinite().all():
+            raise ValueError(f"tensor {name}: expected finite numbers, found others")
+        if key in SHAPELESS and before != "state" and float(tensor) < 0:
+            raise ValueError(f"tensor {name}: expected a count, found {float(tensor)}")
+    if missing := start.tensors.keys() - state.keys():
+        raise ValueError(f"tensor state/{min(missing)}: there is none")
+    return state

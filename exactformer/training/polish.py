@@ -35,7 +35,7 @@ def polish(recipe: Recipe, weights: Weights, rows: Rows) -> Weights:
     for step in range(recipe.polish_steps):
         for group in optimizer.param_groups:
             group["lr"] = recipe.polish_rate * (1 - step / recipe.polish_steps)
-        distance = sign * MLP(*parameters, activation=f.activation)._rows(H)
+        distance = sign * MLP(*parameters, activation=f.activation).in_training(H)
         loss = torch.logsumexp(-distance.flatten(), 0)
         optimizer.zero_grad()
         loss.backward()

@@ -21,16 +21,28 @@ import torch
 
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
+from exactformer.domains.plain import Place, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
+from exactformer.training.depth_one import padded
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
 from exactformer.training.loop import State, Trained, Trainer, begin
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
-from exactformer.weightfile import WeightFile, write_atomically
+from exactformer.training.record import (
+    VERDICTS,
+    content_sha256,
+    finite,
+    read_record,
+    read_seed_record,
+    write_record,
+)
+from exactformer.verify import ProofRejected, verify
+from exactformer.weightfile import WeightFile, remove_unfinished
 
 CHECKPOINT = "checkpoint.safetensors"
-MOST_CASES = 100_000  # of depth 1
+PROOF = ".proof.json"
 CHECKPOINT_SECONDS = 2.0  # at least so long between two checkpoints
 
 
@@ -70,11 +82,14 @@ def train_seeds(
     folder = None if out is None else Path(out)
     results: dict[int, Result] = {}
     state: State | None = None
+    run = ""
     if folder is not None:
-        _claim(folder, algebra, recipe, seeds, device)
+        run = _claim(folder, algebra, recipe, seeds, device)
+        remove_unfinished(folder)
         results = {s: r for s in seeds if (r := _finished(folder, algebra, s)) is not None}
         if (folder / CHECKPOINT).exists():
-            state = read_checkpoint(folder / CHECKPOINT)
+            start = begin(algebra, recipe, seeds)
+            state = read_checkpoint(folder / CHECKPOINT, run, start)
             state.keep([i for i, s in enumerate(state.seeds) if s.seed not in results])
     for result in results.values():
         for observer in observers:
@@ -83,7 +98,7 @@ def train_seeds(
     if state is None or {s.seed for s in state.seeds} != set(unfinished):
         state = begin(algebra, recipe, unfinished) if unfinished else None
     if state is not None:
-        saver = _saver(folder)
+        saver = _saver(folder, run)
 
         def looked(state: State) -> None:
             saver(state)
@@ -104,11 +119,10 @@ def train_seeds(
 
 def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) -> None:
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
-    if cases > MOST_CASES:
-        raise ValueError(
-            f"{algebra.name!r} has {cases} cases of depth 1 to learn from, "
-            f"more than the {MOST_CASES} that fit: construct it instead"
-        )
+    what = f"cases of depth 1 of {algebra.name!r} to learn from"
+    require(what, cases, MOST_LEARNED, "construct it instead")
+    numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
+    require(f"numbers of all {what}", numbers, MOST_NUMBERS, "construct it instead")
     if slots_of(algebra) > 1 and recipe.estimator not in RANK_ESTIMATORS:
         raise ValueError(
             f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the rank gate "
@@ -131,8 +145,10 @@ def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) 
 
 def _claim(
     folder: Path, algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str
-) -> None:
-    """Write run.json into a new folder; in an old one, insist that it holds this very run."""
+) -> str:
+    """Write run.json into a new folder; in an old one, insist that it holds this very run. Returns
+    a hash of what makes it this one.
+    """
     run = {
         "algebra": algebra.to_dict(),
         "recipe": json.loads(json.dumps(asdict(recipe))),
@@ -147,18 +163,21 @@ def _claim(
                 f"{folder} holds weights of {', '.join(map(str, there))} and no run.json: "
                 f"choose another folder"
             )
-        write_atomically(path, json.dumps(run | {"versions": versions()}, indent=1) + "\n")
-        return
+        write_record(path, run | {"versions": versions()})
+        return content_sha256(run)
     try:
-        held = json.loads(path.read_text())
-        differing = [name for name in run if held[name] != run[name]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: expected the description of a run: {error}") from None
-    if differing:
+        held = read_record(path)
+        Place(held).fields((*run, "versions"))
+    except ValueError as error:
+        raise ValueError(
+            f"{path}: expected the description of a run: {error}; choose another folder"
+        ) from None
+    if differing := [name for name in run if held[name] != run[name]]:
         raise ValueError(
             f"{folder} holds another run (its {' and '.join(differing)} differ): "
             f"choose another folder, or the same settings to go on with it"
         )
+    return content_sha256(run)
 
 
 def versions() -> dict[str, str]:
@@ -168,18 +187,45 @@ def versions() -> dict[str, str]:
 
 
 def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
-    path = folder / f"{seed}.json"
-    if not path.exists():
+    """A seed that has ended, if what is there of it fits together. A proof that is missing is made
+    again; without weights, or without a record, the seed is trained again.
+    """
+    path, weights, proof = (folder / f"{seed}{end}" for end in (".json", ".safetensors", PROOF))
+    if not path.exists() or not weights.exists():
         return None
     try:
-        record = json.loads(path.read_text())
-        sha256 = record["weights_sha256"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: expected the record of a seed: {error}") from None
-    file = WeightFile.read(folder / f"{seed}.safetensors")
-    if file.sha256 != sha256 or file.algebra != algebra:
-        raise ValueError(f"{path} is about other weights than {folder / f'{seed}.safetensors'}")
-    return Result(seed, Model(algebra, from_file(file), file.origin), record)
+        record = read_seed_record(path, seed)
+        file = WeightFile.read(weights)
+    except ValueError as error:
+        raise ValueError(f"{error}; remove it to train the seed again") from None
+    if file.sha256 != record["weights_sha256"] or file.algebra != algebra:
+        raise ValueError(f"{path} is about other weights than {weights}: remove one of them")
+    model = Model(algebra, from_file(file), file.origin)
+    if proof.exists():
+        verdict = _proved(proof, weights, file)
+    else:
+        certificate = model.certify()
+        certificate.save(proof)
+        verdict = certificate.verdict
+    if verdict != record["verdict"]:
+        raise ValueError(f"{path} says {record['verdict']}, but {proof} {verdict}: remove one")
+    return Result(seed, model, record)
+
+
+def _proved(proof: Path, weights: Path, file: WeightFile) -> str:
+    """The verdict of a proof file: an exact one is verified, others must be about the weights."""
+    try:
+        held = read_json(read_bytes(proof))
+        if not isinstance(held, dict) or held.get("verdict") not in VERDICTS:
+            raise ValueError(f"{proof}: expected a verdict, found none")
+        if held["verdict"] == "exact":
+            verify(proof, weights, file.algebra)
+        elif held.get("weights_sha256") != file.sha256:
+            raise ValueError(f"{proof} is about other weights than {weights}")
+    except (ValueError, ProofRejected) as error:
+        reason = str(error) if str(proof) in str(error) else f"{proof}: {error}"
+        raise ValueError(f"{reason}; remove it to have it made again") from None
+    return held["verdict"]
 
 
 def _result(algebra: Algebra, trained: Trained) -> Result:
@@ -193,7 +239,7 @@ def _result(algebra: Algebra, trained: Trained) -> Result:
         "steps_in_all": trained.spent,
         "rows_right": findings.rows - len(findings.wrong_rows),
         "rows": findings.rows,
-        "margin_before_polish": trained.margin_before,
+        "margin_before_polish": finite(trained.margin_before),
         "margin": trained.margin,
         "rounding_bound": float(findings.rounding_bound),
         "weights_sha256": trained.certificate.weights_sha256,
@@ -207,21 +253,25 @@ def _save(folder: Path, result: Result, trained: Trained) -> None:
     """The record comes last: without it the seed counts as unfinished and is trained again."""
     file = to_file(result.model.algebra, result.model.weights, result.model.origin, trained.logits)
     file.write(folder / f"{result.seed}.safetensors")
-    trained.certificate.save(folder / f"{result.seed}.proof.json")
-    write_atomically(folder / f"{result.seed}.json", json.dumps(result.record, indent=1) + "\n")
+    trained.certificate.save(folder / f"{result.seed}{PROOF}")
+    write_record(folder / f"{result.seed}.json", result.record)
 
 
-def _saver(folder: Path | None) -> Callable[[State], None]:
+def _saver(folder: Path | None, run: str) -> Callable[[State], None]:
     """Writes a checkpoint when the last one is old enough."""
     last = time.monotonic()
 
     def save(state: State) -> None:
         nonlocal last
         if folder is not None and state.seeds and time.monotonic() - last >= CHECKPOINT_SECONDS:
-            write_checkpoint(folder / CHECKPOINT, state)
+            write_checkpoint(folder / CHECKPOINT, state, run)
             last = time.monotonic()
 
     return save
+
+
+def _decimals(number: float | None) -> str:
+    return "-" if number is None else f"{number:.2f}"
 
 
 def summary(results: Sequence[Result]) -> str:
@@ -231,7 +281,7 @@ def summary(results: Sequence[Result]) -> str:
     for record in (result.record for result in results):
         lines.append(
             f"| {record['seed']} | {record['verdict']} | {record['attempt']} "
-            f"| {record['steps_in_all']} | {record['margin_before_polish']:.2f} "
+            f"| {record['steps_in_all']} | {_decimals(record['margin_before_polish'])} "
             f"| {record['margin']:.2f} | {record['rounding_bound']:.1g} | {record['seconds']:.1f} |"
         )
     exact = [result for result in results if result.exact]

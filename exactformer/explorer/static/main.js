@@ -124,6 +124,7 @@ async function loadWeights() {
       exact: "proved exact",
       inexact: "not exact",
       undecided: "undecided",
+      unfinished: "undecided",
     }[data.certificate.verdict];
     byId("verdict").classList.add(data.certificate.verdict);
     showWeights(data, vocabulary, EMBEDDED ? null : tryExpression);

@@ -253,14 +253,8 @@ function certificate(proof, tryExpression) {
     exact: "Proved right on every expression, of any depth and length.",
     inexact: "Wrong: there is an expression on which it fails.",
     undecided: "Not proved, and no expression was found on which it fails.",
+    unfinished: `Not decided within ${proof.seconds} s; exactformer certify has no such limit.`,
   };
-  const right = proof.rows - proof.wrong_rows;
-  const numbers = [
-    ["rows right", `${right.toLocaleString("en")} of ${proof.rows.toLocaleString("en")}`],
-    ["smallest margin", shown(proof.in_decimals.smallest_margin)],
-    ["rounding at most", shown(proof.in_decimals.rounding_bound)],
-    ["weights", `sha256 ${proof.weights_sha256.slice(0, 16)}…`],
-  ];
   return html(
     "section",
     { class: "panel certificate", "aria-label": "Certificate" },
@@ -271,6 +265,20 @@ function certificate(proof, tryExpression) {
       html("span", { class: `verdict ${proof.verdict}` }, proof.verdict),
     ),
     html("p", {}, verdicts[proof.verdict]),
+    ...(proof.verdict === "unfinished" ? [] : findings(proof)),
+    proof.counterexample ? counterexample(proof.counterexample, tryExpression) : null,
+  );
+}
+
+function findings(proof) {
+  const right = proof.rows - proof.wrong_rows;
+  const numbers = [
+    ["rows right", `${right.toLocaleString("en")} of ${proof.rows.toLocaleString("en")}`],
+    ["smallest margin", shown(proof.in_decimals.smallest_margin)],
+    ["rounding at most", shown(proof.in_decimals.rounding_bound)],
+    ["weights", `sha256 ${proof.weights_sha256.slice(0, 16)}…`],
+  ];
+  return [
     html(
       "ul",
       { class: "conditions" },
@@ -283,8 +291,7 @@ function certificate(proof, tryExpression) {
       { class: "facts" },
       ...numbers.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]),
     ),
-    proof.counterexample ? counterexample(proof.counterexample, tryExpression) : null,
-  );
+  ];
 }
 
 function counterexample({ expression, expected, found, shortest }, tryExpression) {

@@ -1,0 +1,239 @@
+"""Random algebras with random spellings: do all readers read the same language?
+
+The parser and the oracle say what a text is: a value, or an error with its place. The engine on the
+CPU has to say the same to the letter, with one reader and with two, line by line and from a stream;
+so has the engine for a card, by tensor operations and by the kernels, which run on the CPU here. A
+model that is written down for the algebra has to be certified and to give the oracle's values.
+
+    python -m attacks.spellings --count 1000 --seed 0
+"""
+
+import argparse
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+import torch
+
+from attacks.random_algebras import Texts, random_algebra, respelt, tables
+from attacks.report import Report
+from exactformer.api import Model, construct
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.reference import evaluate
+from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.engine import card, readers
+from exactformer.engine.automaton import read_off
+from exactformer.engine.card import CardEngine
+from exactformer.engine.cpu import CpuEngine
+from exactformer.engine.gpu import GpuEngine, Layout
+from exactformer.engine.stream import line_values
+from tests.emulated import COMPILER, Emulator
+
+CLAIM = "parser, CPU engine, streams, tensor engine and kernels read the same language"
+SHORT, LONG = 14, 2  # texts of an algebra
+FEW_CASES = 40  # for which a perceptron in closed form is soon certified
+KERNELS_EVERY = 25  # algebras; the kernels are compiled for each kind of table
+KINDS_OF_TABLES = 6  # that the kernels are compiled for, each with many spellings
+SIZES = {"first_chunk": 32, "chunk": 32, "fan": 4, "spine": 8}  # small, to have many rounds
+
+
+class AtOnce:
+    """Runs what it is given before it goes on: the second reader takes all that it can."""
+
+    def submit(self, job: Callable[[], None]) -> None:
+        job()
+
+
+@contextmanager
+def changed(module: object, **values: object) -> Iterator[None]:
+    """Other limits for a while, so that short texts take the ways of long ones."""
+    before = {name: getattr(module, name) for name in values}
+    for name, value in values.items():
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(module, name, value)
+
+
+def outcome(read: Callable[[], str]) -> str:
+    """A value, or an error with its place, as one string; so is what should never be raised."""
+    try:
+        return read()
+    except ExpressionError as error:
+        return f"{error.offset} {error}"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+
+
+@dataclass
+class Trial:
+    """An algebra with everything that reads its texts."""
+
+    report: Report
+    label: str
+    algebra: Algebra
+    rng: Random
+    kernels: bool
+
+    def run(self) -> None:
+        few = self.algebra.count_cases(every_order=self.algebra.ordered) <= FEW_CASES
+        model = construct(self.algebra, "closed" if few and self.rng.random() < 0.5 else "table")
+        if model.certify().verdict != "exact":
+            self.tell("model", "its constructed model", "certified exact", "not certified")
+            return
+        automaton = read_off(self.algebra, model.weights)
+        engine = CpuEngine(automaton, self.algebra)
+        tensors = CardEngine(automaton, self.algebra, "cpu")
+        self.report.count("algebras")
+        self.report.count(f"algebras, {self.algebra.notation}")
+        self.report.count("algebras left to the parser", not engine.reads_bytes)
+        texts = Texts(self.algebra, self.rng)
+        sizes = [self.rng.randint(1, 12) for _ in range(SHORT)]
+        sizes += [self.rng.randint(60, 250) for _ in range(LONG)]
+        written = [texts.draw(size) for size in sizes]
+        right = [self.text(engine, tensors, text) for text in written]
+        self.model(model, [expression for expression in right[:SHORT] if expression])
+        data = [texts.bytes(text.replace("\n", " ")) for text in written]
+        self.lines(engine, data)
+        if self.kernels:
+            layout = Layout(automaton, **SIZES)
+            tensors.card = GpuEngine(
+                automaton, self.algebra, device="cpu", launch=Emulator(layout), layout=layout
+            )
+            self.report.count("algebras, with kernels")
+            for text, line in zip(written, data, strict=True):
+                self.on_a_card("kernels", tensors, text, self.parser(text))
+                self.on_a_card("kernels", tensors, line, self.parser(line))
+
+    def parser(self, text: str | bytes, first_line: int = 1) -> str:
+        return outcome(lambda: evaluate(parse(self.algebra, text, first_line=first_line)))
+
+    def text(self, engine: CpuEngine, tensors: CardEngine, text: str) -> Expression | None:
+        """Try one text everywhere; the expression that it is, if it is one."""
+        expected = self.parser(text)
+        self.same("one reader", text, expected, outcome(lambda: engine.value(text)))
+        limits = {"WORTH_SHARING": 1, "SMALLEST_PART": self.rng.choice([1, 5, 40])}
+        limits["RESIDUE_ROOM"] = self.rng.choice([4, 30, 2000])
+        with changed(readers, **limits, second_core=AtOnce):
+            self.same("two readers", text, expected, outcome(lambda: engine.value(text)))
+        self.on_a_card("tensors", tensors, text, expected)
+        self.report.count("texts")
+        if expected not in self.algebra.values:
+            return None
+        self.report.count("texts that are expressions")
+        expression = parse(self.algebra, text)
+        written = parse(self.algebra, str(expression))
+        self.same("formatting", text, expression.ids.tolist(), written.ids.tolist())
+        return expression
+
+    def on_a_card(self, name: str, engine: CardEngine, text: str | bytes, expected: str) -> None:
+        answers: list[int | None] = []
+        ask = engine.card.value
+
+        def value(data: torch.Tensor) -> int | None:
+            answers.append(ask(data))
+            return answers[-1]
+
+        with changed(card, WORTH_A_CARD=1), changed(engine.card, value=value):
+            self.same(name, text, expected, outcome(lambda: engine.value(text)))
+        self.report.count(f"texts decided by {name}", any(a is not None for a in answers))
+
+    def lines(self, engine: CpuEngine, data: list[bytes]) -> None:
+        """All texts as lines of one, at once and through small windows."""
+        text = b"\n".join(data)
+        expected = [self.parser(line, number) for number, line in enumerate(data, start=1)]
+        array = np.frombuffer(text, dtype=np.uint8)
+        found = engine.lines(array)
+        with changed(readers, WORTH_SHARING=1, SMALLEST_PART=50, second_core=AtOnce):
+            shared = engine.lines(array)
+        for name, results in (("lines", found), ("shared lines", shared)):
+            for line, wanted, result in zip(data, expected, results, strict=True):
+                error = isinstance(result, ExpressionError)
+                self.same(name, line, wanted, f"{result.offset} {result}" if error else result)
+        window = self.rng.choice([16, 60, 300])
+        values = list(line_values(engine, io.BytesIO(text), size=window))
+        if not data[-1]:  # a file that ends with a newline has no line after it
+            data = data[:-1]
+        if len(values) != len(data):
+            self.tell("stream", text, f"{len(data)} lines", f"{len(values)} values")
+            return
+        place = 0
+        for number, (line, result) in enumerate(zip(data, values, strict=True), start=1):
+            if str(result).startswith("byte "):  # a line longer than the window
+                wanted, result = self.by_byte(line, place), str(result).splitlines()[0]
+                self.report.count("errors in lines longer than the window")
+            else:
+                wanted, result = self.parser(line, number).split(" ", 1)[-1], str(result)
+            self.same(f"stream of {window}", line, wanted, result)
+            place += len(line) + 1
+
+    def by_byte(self, line: bytes, before: int) -> str:
+        """What the parser says of a line, in the words of a stream."""
+        try:
+            return evaluate(parse(self.algebra, line))
+        except ExpressionError as error:
+            characters = line.decode("utf-8", "surrogateescape")[: error.offset]
+            byte = before + len(characters.encode("utf-8", "surrogateescape"))
+            return f"byte {byte}: {error.problem}"
+
+    def model(self, model: Model, expressions: list[Expression]) -> None:
+        for expression, value in zip(expressions, model.predict(expressions), strict=True):
+            self.same("model", str(expression), evaluate(expression), value)
+
+    def same(self, reader: str, text: str | bytes, expected: object, found: object) -> None:
+        self.report.count("comparisons")
+        if expected != found:
+            self.tell(reader, text, expected, found)
+
+    def tell(self, reader: str, text: str | bytes, expected: object, found: object) -> None:
+        symbols, spellings = " ".join(self.algebra.vocabulary), dict(self.algebra.spellings)
+        self.report.found.append(
+            f"{self.label}: {reader} on {text!r}: expected {expected!r}, found {found!r}; "
+            f"vocabulary {symbols}, spellings {spellings}"
+        )
+
+
+def attack(count: int, seed: int) -> Report:
+    """Try `count` algebras."""
+    report = Report(CLAIM)
+    torch.set_num_threads(1)  # small tensors
+    for number in range(count):
+        label, rng = f"seed {seed}, algebra {number}", Random(f"{seed} {number}")
+        kernels = bool(COMPILER) and number % KERNELS_EVERY == KERNELS_EVERY - 1
+        if kernels:  # other symbols for tables that the kernels are compiled for
+            kind = number // KERNELS_EVERY % KINDS_OF_TABLES
+            algebra = respelt(tables(Random(f"{seed} tables {kind}"), "random"), rng)
+        else:
+            algebra = random_algebra(rng, "random")
+        trial = Trial(report, label, algebra, rng, kernels)
+        try:
+            trial.run()
+        except Exception as error:  # a reader that fails is a finding, too
+            trial.tell("some reader", "one of its texts", "an answer", error)
+    return report
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Compare all readers on random algebras.")
+    parser.add_argument("--count", type=int, default=1000, help="algebras")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    start = time.perf_counter()
+    report = attack(arguments.count, arguments.seed)
+    for kind, tried in report.tried.items():
+        print(f"{kind}: {tried:,}")
+    print(f"{len(report.found)} disagreements; {time.perf_counter() - start:.0f} s")
+    for line in report.found:
+        print(line)
+    sys.exit(1 if report.found else 0)
+
+
+if __name__ == "__main__":
+    main()

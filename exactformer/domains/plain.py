@@ -1,0 +1,116 @@
+"""Plain data out of a file, read field by field: a mistake is a ValueError that names its place."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from exactformer.domains.bounds import LONGEST_TEXT, require
+
+SHOWN = 40  # characters of what was found
+LARGEST_NUMBER = 1e300  # neither infinite nor no number, and a float holds it
+
+
+def read_bytes(path: Path) -> bytes:
+    """A whole file, unless it is too long to be one of ours."""
+    with open(path, "rb") as file:
+        content = file.read(LONGEST_TEXT + 1)
+    if len(content) > LONGEST_TEXT:
+        raise ValueError(f"{path}: expected {LONGEST_TEXT} bytes at most, found more")
+    return content
+
+
+def read_json(text: str | bytes) -> Any:
+    """JSON to the letter: in UTF-8, no NaN, and no name twice in an object."""
+    try:
+        text = text if isinstance(text, str) else text.decode()
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
+    except RecursionError:
+        raise ValueError("its lists and objects are nested too deeply") from None
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"expected numbers, found {name}")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise ValueError(f"the field {show(name)} is there twice")
+        found[name] = value
+    return found
+
+
+def show(value: object) -> str:
+    """What was found, in a few words."""
+    if isinstance(value, dict):
+        return "an object" if value else "an empty object"
+    if isinstance(value, list | tuple):
+        return "a list" if value else "an empty list"
+    shown = json.dumps(value) if value is None or isinstance(value, bool) else ascii(value)
+    return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 3]}..."
+
+
+@dataclass(frozen=True)
+class Place:
+    """A value and where it is, such as `operators[2].table[5]`; empty for the whole."""
+
+    value: Any
+    where: str = ""
+
+    def fault(self, problem: str) -> ValueError:
+        return ValueError(f"{self.where}: {problem}" if self.where else problem)
+
+    def unexpected(self, expected: str) -> ValueError:
+        return self.fault(f"expected {expected}, found {show(self.value)}")
+
+    def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> "dict[str, Place]":
+        """The fields of an object, all that are required and none that is unknown."""
+        required, optional = tuple(required), tuple(optional)
+        if not isinstance(self.value, dict):
+            raise self.unexpected("an object")
+        for name in required:
+            if name not in self.value:
+                raise self.fault(f"there is no {name!r}")
+        for name in self.value:
+            if name not in required and name not in optional:
+                raise self.fault(f"unknown field {show(name)}")
+        before = f"{self.where}." if self.where else ""
+        return {name: Place(value, before + name) for name, value in self.value.items()}
+
+    def items(self, most: int, *, least: int = 1) -> "list[Place]":
+        """The items of a list."""
+        if not isinstance(self.value, list) or len(self.value) < least:
+            raise self.unexpected("a list with something in it" if least else "a list")
+        require(self.where, len(self.value), most)
+        return [Place(value, f"{self.where}[{i}]") for i, value in enumerate(self.value)]
+
+    def text(self) -> str:
+        if not isinstance(self.value, str):
+            raise self.unexpected("text")
+        return self.value
+
+    def one_of(self, known: Iterable[str]) -> str:
+        known = tuple(known)
+        if not isinstance(self.value, str) or self.value not in known:
+            raise self.unexpected(" or ".join(map(repr, known)))
+        return self.value
+
+    def flag(self) -> bool:
+        if not isinstance(self.value, bool):
+            raise self.unexpected("true or false")
+        return self.value
+
+    def whole(self, least: int = 0, most: int = 2**63 - 1) -> int:
+        if type(self.value) is not int:
+            raise self.unexpected("a whole number")
+        if not least <= self.value <= most:
+            raise self.unexpected(f"a whole number from {least} to {most}")
+        return self.value
+
+    def number(self) -> float:
+        if type(self.value) not in (int, float) or not abs(self.value) < LARGEST_NUMBER:
+            raise self.unexpected("a number")
+        return float(self.value)

@@ -1,0 +1,32 @@
+"""Names and symbols that can be told apart by eye: what is wrong with one, if anything is."""
+
+import re
+import unicodedata
+
+from exactformer.domains.bounds import LONGEST_NAME, LONGEST_SYMBOL
+
+NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
+NAME_IN_WORDS = f"1 to {LONGEST_NAME} letters a-z, digits, hyphens and underscores"
+
+# Letters and marks that show nothing, although Unicode counts them as printable.
+INVISIBLE = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
+)
+
+
+def is_name(name: object) -> bool:
+    return isinstance(name, str) and NAME.fullmatch(name) is not None
+
+
+def symbol_fault(symbol: str) -> str | None:
+    """Why this cannot be the symbol of anything; None if it can."""
+    if not symbol or re.search(r"\s", symbol):
+        return "is empty or has white space in it"
+    if len(symbol) > LONGEST_SYMBOL:
+        return f"has {len(symbol)} characters: expected {LONGEST_SYMBOL} at most"
+    if not symbol.isprintable() or INVISIBLE.search(symbol):
+        return "has characters in it that cannot be seen"
+    if unicodedata.category(symbol[0]).startswith("M"):
+        return "begins with a mark that combines with the character before it"
+    return None

@@ -1,0 +1,133 @@
+"""Certificates for the page, made in processes of their own, and only for so long.
+
+Where the conditions fail, `certify` searches for an error, which takes half a minute if there is
+none. A thread could not be stopped, and would take its turns from those that draw.
+
+    python -m exactformer.explorer.certifier DESCRIPTOR     is such a process
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from socket import socketpair
+from threading import BoundedSemaphore
+from typing import Any, Self
+
+from exactformer.certify import Certificate, certify
+from exactformer.model.storage import from_file
+from exactformer.weightfile import WeightFile
+
+MOST_SECONDS = 30  # for a certificate
+AT_ONCE = 2  # processes
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """In place of a certificate that takes longer."""
+
+    seconds: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"verdict": "unfinished", "seconds": self.seconds}
+
+
+Certify = Callable[[WeightFile], Certificate | Unfinished]
+
+
+class NoCertificate(Exception):
+    """The process could not be started, or ended while it was at work."""
+
+
+def certificate_of(file: WeightFile) -> Certificate:
+    """In this process, and however long it takes."""
+    return certify(file.algebra, from_file(file))
+
+
+@dataclass(eq=False)
+class Worker:
+    process: subprocess.Popen[bytes]
+    pipe: "Connection[WeightFile, Certificate]"
+
+    @classmethod
+    def start(cls) -> Self:
+        ours, theirs = socketpair()
+        try:
+            process = subprocess.Popen(
+                [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+                start_new_session=True,  # an interrupt from the terminal is for the server alone
+            )
+        except OSError:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        return cls(process, Connection(ours.detach()))
+
+
+class Certifier:
+    """Certificates are made side by side, each in a process to itself. Processes that are done are
+    kept for the next: it takes a second to start one.
+    """
+
+    def __init__(self) -> None:
+        self.workers: set[Worker] = set()
+        self.idle: list[Worker] = []
+        self.places = BoundedSemaphore(AT_ONCE)
+        self.stopped = False
+
+    def __call__(self, file: WeightFile) -> Certificate | Unfinished:
+        with self.places:
+            return self._ask(self._worker(), file)
+
+    def _ask(self, worker: Worker, file: WeightFile) -> Certificate | Unfinished:
+        try:
+            worker.pipe.send(file)
+            finished = worker.pipe.poll(MOST_SECONDS)
+            found = worker.pipe.recv() if finished else Unfinished(MOST_SECONDS)
+        except (EOFError, OSError):
+            self._end(worker)
+            raise NoCertificate("the process that certifies was ended; ask again") from None
+        if finished:
+            self.idle.append(worker)
+        else:
+            self._end(worker)
+        return found
+
+    def stop(self) -> None:
+        """From another thread: whoever waits is told."""
+        self.stopped = True
+        for worker in list(self.workers):
+            worker.process.kill()
+
+    def _worker(self) -> Worker:
+        try:
+            worker = self.idle.pop() if self.idle else Worker.start()
+        except OSError as error:
+            raise NoCertificate(f"cannot certify now: {error.strerror}; ask again") from None
+        self.workers.add(worker)
+        if self.stopped:
+            worker.process.kill()
+        return worker
+
+    def _end(self, worker: Worker) -> None:
+        self.workers.discard(worker)
+        worker.process.kill()
+        worker.process.wait()
+        worker.pipe.close()
+
+
+def work(pipe: "Connection[Certificate, WeightFile]") -> None:
+    """Until the server hangs up."""
+    with pipe, suppress(EOFError):
+        while True:
+            pipe.send(certificate_of(pipe.recv()))
+
+
+if __name__ == "__main__":
+    work(Connection(int(sys.argv[1])))

@@ -1,0 +1,53 @@
+"""A bar for work that takes long: how much of it is done, how fast, and how long it still takes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
+
+Tell = Callable[[str, float, float | None], None]  # what is counted, how much is done of how much
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        rate = task.finished_speed or task.speed
+        return Text("" if rate is None else f"{rate:,.0f}/s")
+
+
+@contextmanager
+def bar(shown: bool = True) -> Iterator[Tell]:
+    """A function that is told the progress; it is shown on a terminal, and gone at the end."""
+    console = Console(stderr=True)
+    columns = (
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} {task.description}"),
+        _Rate(),
+        TimeRemainingColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns,
+        console=console,
+        transient=True,
+        disable=not (shown and console.is_terminal),
+        redirect_stdout=False,  # results are no part of the display, wherever they go
+        redirect_stderr=False,
+    ) as progress:
+        task = progress.add_task("", total=None)
+
+        def tell(unit: str, done: float, total: float | None) -> None:
+            if unit != progress.tasks[0].description:  # another rate
+                progress.reset(task, description=unit)
+            progress.update(task, completed=done, total=total)
+
+        yield tell

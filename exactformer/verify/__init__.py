@@ -1,0 +1,71 @@
+"""Prove, in exact arithmetic, that weights compute an algebra at every depth and length.
+
+This is the folder for a sceptic to read: it uses neither torch nor the model's code, only numpy,
+the algebra's own tables and the reader of weights files. Numbers are whole numbers or exact
+fractions; nothing here rounds. `rows.py` lists and checks the cases, `rounding.py` bounds what the
+running model's arithmetic can change, `units.py` is for any number of operands, `conditions.py`
+puts them together, and `proof.py` is about the files.
+
+Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
+pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:
+a zero vector follows each `)`). Such a span holds one operator, values, its two parentheses and
+zero vectors left by earlier reductions. Attention adds up, so what a position of it receives
+depends only on its own token and on the bag of tokens in the span, of which there are finitely
+many. If for each bag exactly one position becomes a token, the right value, and every other
+position becomes zero, one iteration evaluates all deepest spans and keeps the rest: the expression
+keeps its value and loses one level, whatever its size (the paper's two theorems). Which position it
+is does not matter, since all of a span lies between the same two neighbours; in the paper and in
+all that is shipped it is the operator's.
+
+Where order matters there is a second gate, G_R. A token's rank is the sum of this gate over the
+tokens of its span up to itself, and its rank selects the slot in which it is added up. Without its
+zero vectors, a span is a known sequence of tokens: `( a op b )`, `( op a )` or `( op a b ... )`.
+Zero vectors add nothing to a rank, wherever they stand; and a span that was reduced earlier has
+left exactly one value, within itself, so between the operands before it and those after it. So the
+slots, and with them what each position receives, depend only on the operator and the tuple of its
+operands, again one of finitely many: each tuple is a case, with the slots that this very gate gives
+it.
+
+Which arithmetic. Gates, ranks, routing and routed sums are whole numbers, small enough that every
+partial sum is exact in float32, float16 and bfloat16 alike, in any order, and in any unit that
+multiplies such numbers. The feedforward is computed in IEEE binary64 from float32 weights by single
+multiplications and additions. No such number underflows or overflows there (`rounding.py`), so each
+operation errs by at most 2^-52 of its result, whatever the rounding mode, with fused operations or
+not. Outputs stay farther from the threshold than this can move them, in any order of summation: so
+the same holds on every device. It does not depend on torch's settings for matrix products, on
+environment variables for them, on TF32 or bfloat16 units, nor on whether subnormal numbers are
+flushed to zero. It is not said of hardware whose float64 is emulated with less precision than that,
+nor of compilers told to ignore IEEE rules ("fast math").
+
+Units (`domains/units.py`) take any number of operands, so their cases have no end. There the check
+is structural. With a gate of the rank that is 1 on values and 0 elsewhere and the paper's routing,
+an operator receives its own token once and each operand once, the i-th in slot i and the last slot
+with all that are left; all other positions receive nothing. The units are then held against those
+that each operator's rule needs, whole number by whole number; why they compute the rule, for any
+number of operands, is said there rule by rule. Since one must not have to believe that, the units
+of the file are also evaluated here, by code that knows nothing of how they were made, on thousands
+of lists of operands, and compared with the rule. What they read out is gated by the operator's own
+token: where that is missing, so at every other position, the output is zero, and no operator sees
+another's units. What remains is that numbers are whole and exact: counts of operands, as far as the
+number format goes (`most_operands`; the model refuses a longer span), and the units' sums in
+float64.
+
+The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
+  - this folder, and numpy's and Python's whole numbers under it;
+  - the algebra: `domains/algebra.py`, `rules.py` and `units.py` for what the tables and rules are,
+    `catalog.py` for what a built-in name stands for, or else one's own file (`--algebra`);
+  - the readers of files: `weightfile.py` and the safetensors library, and SHA-256;
+  - that `model/circuit.py`, `exact.py`, `feedforward.py` and `encode.py` compute what the argument
+    says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
+    with brute force and with other settings, `attacks/` on other machines);
+  - the parser, `domains/syntax.py`, for what a text means.
+The engine adds `engine/`, which is read off the weights and compared with the parser and the model
+by tests and attacks. Training, the search for counterexamples, the baselines and the page are not
+trusted: they can fail to find a proof, they cannot make one.
+"""
+
+from exactformer.verify.conditions import Findings, check
+from exactformer.verify.proof import ProofRejected, proof_of, verify
+from exactformer.verify.rows import WrongRow
+
+__all__ = ["Findings", "ProofRejected", "WrongRow", "check", "proof_of", "verify"]

@@ -1,0 +1,147 @@
+"""The conditions of the argument, each with its outcome for given weights."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.units import slots_of
+from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptron, reads_back
+from exactformer.verify.rows import (
+    WrongRow,
+    every_case,
+    every_receipt,
+    look_up,
+    wrong_rows,
+)
+from exactformer.verify.units import wrong_lists, wrong_units
+from exactformer.weightfile import Arrays
+
+EXACT_NARROW = 2**8  # whole numbers up to here are exact in bfloat16, float16 and float32
+MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counted exactly
+
+
+@dataclass(frozen=True)
+class Findings:
+    """Each condition of the proof with its outcome, and the numbers behind the last one."""
+
+    algebra: Algebra
+    conditions: dict[str, bool]
+    rows: int
+    wrong_rows: tuple[WrongRow, ...]
+    smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
+    rounding_bound: Fraction  # most that float64 can move an output
+    most_operands: dict[str, int] | None = None  # of one span, by format; None: all that may come
+    checked: str = "rows"  # or units, which are not rows of cases
+
+    @property
+    def exact(self) -> bool:
+        return all(self.conditions.values())
+
+    @property
+    def failed(self) -> list[str]:
+        """The conditions that do not hold."""
+        return [name for name, holds in self.conditions.items() if not holds]
+
+
+def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
+    """Every condition of the argument for the weights in `arrays`."""
+    gate, W_Q, W_K = (arrays[name].astype(np.int64) for name in ("G_PE", "W_Q", "W_K"))
+    right_gate = np.zeros(len(algebra.vocabulary), dtype=np.int64)
+    right_gate[OPEN], right_gate[CLOSE] = 1, -1
+    conditions = {"the gate is +1 on '(', -1 on ')', 0 elsewhere": bool((gate == right_gate).all())}
+    kind = _check_units if "U_in" in arrays else _check_rows
+    findings = kind(algebra, arrays, activation, W_Q, W_K)
+    conditions |= findings.pop("conditions")
+    if "E" in arrays:
+        conditions["dense vectors read back as their tokens"] = reads_back(arrays["E"])
+    return Findings(algebra, conditions, **findings)
+
+
+def _check_rows(
+    algebra: Algebra, arrays: Arrays, activation: str | None, W_Q: NDArray, W_K: NDArray
+) -> dict:
+    """The conditions where every span is a case."""
+    G_R = arrays["G_R"].astype(np.int64) if "G_R" in arrays else None
+    first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
+    slots = len(first_tensor) // len(algebra.vocabulary)
+    numbers = len(first_tensor) + (arrays["W_1"].shape[1] if "W_1" in arrays else 0)
+    every_order = algebra.ordered or G_R is not None
+    algebra.require_listable(every_order=every_order, numbers=numbers)
+    cases = every_case(algebra, G_R, slots)
+    H, groups = every_receipt(cases, W_Q @ W_K.T)
+    if "bags" in arrays:
+        positive = look_up(H, arrays["bags"], arrays["outputs"])
+        outputs = Outputs(positive, smallest=Fraction(1, 2), error=Fraction(0))
+    else:
+        W_1, b_1, W_2, b_2 = (arrays[name] for name in ("W_1", "b_1", "W_2", "b_2"))
+        outputs = perceptron(H, W_1, b_1, W_2, b_2, str(activation))
+    wrong = wrong_rows(algebra, cases, groups, outputs.positive)
+    # Sums of sizes bound every partial sum, whatever its order and whatever cancels.
+    sums, _ = every_receipt(cases, abs(W_Q) @ abs(W_K).T)
+    keys = (cases.bags.sum(axis=1) @ abs(W_K)).max()
+    conditions = {
+        "routed sums are whole numbers that every format holds": int(max(sums.max(), keys))
+        <= EXACT_NARROW,
+        "every span becomes its value in one position and zero elsewhere": not wrong,
+        "every output is farther from the threshold than rounding can move it": outputs.smallest
+        > outputs.error,
+    }
+    if G_R is None:
+        name = "no operator depends on the order of its operands"
+        conditions[name] = slots_of(algebra) == 1
+    else:
+        conditions["the rank gate is -1, 0 or 1"] = bool(np.isin(G_R, (-1, 0, 1)).all())
+    if "W_1" in arrays:
+        sizes = [abs(arrays[name][arrays[name] != 0]) for name in ("W_1", "b_1", "W_2", "b_2")]
+        tiny = any((size < SUBNORMAL).any() for size in sizes)
+        conditions["no weight is so small that a device may take it for zero"] = not tiny
+    return {
+        "conditions": conditions,
+        "rows": 1 + sum(len(group.cases) for group in groups),  # the zero vector is one
+        "wrong_rows": wrong,
+        "smallest_margin": outputs.smallest,
+        "rounding_bound": outputs.error,
+    }
+
+
+def _check_units(
+    algebra: Algebra, arrays: Arrays, activation: str | None, W_Q: NDArray, W_K: NDArray
+) -> dict:
+    """The conditions where the feedforward is made of units: no list of cases has an end."""
+    D, first = len(algebra.vocabulary), algebra.first_operator
+    values, operators = np.arange(2, first), np.arange(first, D)
+    right_routes = np.zeros((D, D), dtype=np.int64)
+    right_routes[np.ix_(operators, values)] = 1
+    right_routes[operators, operators] = 1
+    binary = bool(np.isin(W_Q, (0, 1)).all() and np.isin(W_K, (0, 1)).all())
+    wrong = wrong_units(algebra, arrays)
+    lists = wrong_lists(algebra, arrays) if not wrong else ()
+    largest = abs(arrays["U_in"].astype(np.int64)).max() * MOST_OPERANDS["float32"]
+    conditions = {
+        "an operator receives itself and its operands once, and nothing else receives": binary
+        and bool((right_routes == W_Q @ W_K.T).all()),
+        "every operator's units are those of its rule": not wrong,
+        "on thousands of lists of operands the units give what the rule does": not wrong
+        and not lists,
+        "sums of units are whole numbers that float64 holds": bool(
+            largest + abs(arrays["U_bias"].astype(np.int64)).max() < EXACT_INTEGER
+        ),
+    }
+    if "G_R" in arrays:
+        right_rank = (np.arange(D) >= 2) & (np.arange(D) < first)
+        conditions["the rank gate is 1 on values, 0 elsewhere"] = bool(
+            (arrays["G_R"] == right_rank).all()
+        )
+    unlimited = algebra.max_fan_in is None or algebra.max_fan_in > EXACT_NARROW
+    return {
+        "conditions": conditions,
+        "rows": arrays["U_in"].shape[1],
+        "wrong_rows": wrong or lists[:1],
+        "smallest_margin": Fraction(1, 2),
+        "rounding_bound": Fraction(0),
+        "most_operands": MOST_OPERANDS if unlimited else None,
+        "checked": "units",
+    }

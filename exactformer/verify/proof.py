@@ -1,0 +1,122 @@
+"""Proof files: what they say, and whether it is so.
+
+A proof is the verdict *exact* with all that it rests on. It is checked by making it again from the
+weights and comparing the two, so that there is no field that nobody checks.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import find_algebra
+from exactformer.domains.plain import read_bytes, read_json
+from exactformer.verify.conditions import Findings, check
+from exactformer.weightfile import WeightFile
+
+FORMAT = "exactformer proof 2"
+
+ARITHMETIC = {
+    "counts, ranks and routed sums": "whole numbers, exact in float32, float16 and bfloat16",
+    "feedforward": "IEEE binary64 from float32 weights: single multiplications and additions, "
+    "fused or not, in any order and rounding mode, with subnormal numbers kept or flushed to zero",
+}
+
+
+class ProofRejected(Exception):
+    """The proof file claims what the weights do not bear out."""
+
+
+def is_built_in(algebra: Algebra) -> bool:
+    """Whether this is what its name stands for. A ValueError if that is something else."""
+    try:
+        named = find_algebra(algebra.name)
+    except ValueError:
+        return False
+    if algebra != named:
+        raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
+    return True
+
+
+def algebra_sha256(algebra: Algebra) -> str:
+    return hashlib.sha256(json.dumps(algebra.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def describe(algebra: Algebra) -> dict[str, Any]:
+    """An algebra in a proof: one that is built in by its name and hash, any other in full."""
+    known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
+    try:
+        built_in = is_built_in(algebra)
+    except ValueError:
+        built_in = False
+    return known | ({} if built_in else {"definition": algebra.to_dict()})
+
+
+def proof_of(algebra: Algebra, weights_sha256: str, findings: Findings) -> dict[str, Any]:
+    """What a proof says of weights that pass the check."""
+    proof = {
+        "format": FORMAT,
+        "verdict": "exact",
+        "weights_sha256": weights_sha256,
+        "arithmetic": ARITHMETIC,
+        "checked": findings.checked,
+        "rows": findings.rows,
+        "conditions": findings.conditions,
+        "smallest_margin": str(findings.smallest_margin),
+        "rounding_bound": str(findings.rounding_bound),
+        "most_operands": findings.most_operands,
+        "algebra": describe(algebra),
+    }
+    return {name: value for name, value in proof.items() if value is not None}
+
+
+def verify(proof_path: Path, weights_path: Path, algebra: Algebra | None = None) -> Findings:
+    """Check a proof file against a weights file; raises ProofRejected where they disagree.
+
+    `algebra` is what they must be about. Without it they are about what they say, which is no more
+    than a name unless that name is built in.
+    """
+    proof = _read(proof_path)
+    file = WeightFile.read(weights_path)
+    if algebra is not None and file.algebra != algebra:
+        raise ProofRejected(
+            f"{weights_path} is about another algebra than the {algebra.name} asked for"
+        )
+    try:
+        is_built_in(file.algebra)
+    except ValueError as error:
+        raise ProofRejected(f"{weights_path}: {error}") from None
+    if proof.get("weights_sha256") != file.sha256:
+        raise ProofRejected(f"{proof_path} is about other weights than {weights_path}")
+    try:
+        findings = check(file.algebra, file.arrays, file.activation)
+    except ValueError as error:
+        raise ValueError(f"{weights_path}: {error}") from None
+    if not findings.exact:
+        raise ProofRejected(f"{weights_path}: not proved exact: {'; '.join(findings.failed)}")
+    expected = proof_of(file.algebra, file.sha256, findings)
+    for name in expected | proof:
+        claimed, found = _as_text(proof.get(name)), _as_text(expected.get(name))
+        if claimed != found:
+            raise ProofRejected(
+                f"{proof_path}: {name[:40]!r}: claims {claimed[:200]}, but the weights give "
+                f"{found[:200]}"
+            )
+    return findings
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        proof = read_json(read_bytes(path))
+        if not isinstance(proof, dict) or proof.get("format") != FORMAT:
+            found = proof.get("format", "none") if isinstance(proof, dict) else "no object"
+            raise ValueError(f"expected the format {FORMAT!r}, found {str(found)[:60]!r}")
+        return proof
+    except ValueError as error:
+        raise ValueError(f"{path}: expected a proof file, found none: {error}") from None
+
+
+def _as_text(value: Any) -> str:
+    """JSON, so that 1, 1.0 and true are told apart, whatever the order of fields."""
+    return json.dumps(value, sort_keys=True, ensure_ascii=True)
