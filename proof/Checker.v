@@ -92,25 +92,36 @@ Definition check_gate : option failure :=
   first (fun t => unless (dot (one_hot a t) (G_PE w) =? right_gate t)%Z (Wrong_gate t))
         (iota 0 (vocabulary_size a)).
 
-(* a position that receives H becomes this row, and certainly so *)
-Definition check_row (H expected : row) (wrong uncertain : failure) : option failure :=
-  let Z := f w H in
-  if ~~ all2 Z.eqb (threshold Z) expected then Some wrong else unless (certain H Z) uncertain.
-
 Definition is_nothing (H : row) : bool := all2 Z.eqb H (nothing w).
 
-Definition check_case (o : nat) (operands : seq nat) : option failure :=
-  let C := ranked (fun x => dot x (G_R w)) (map (one_hot a) (span a o operands)) in
-  let check t expected :=
+(* The positions of a span, one after the other: each becomes empty, but one, which becomes the
+   value. `seen` is whether that one has come already. What receives nothing was looked at once for
+   all. *)
+Fixpoint check_positions (o : nat) (operands : seq nat) (C : seq (row * Z)) (seen : bool)
+    (tokens : seq nat) : option failure :=
+  if tokens is t :: tokens then
     let H := received w (one_hot a t) C in
-    (* what receives nothing was looked at once for all *)
-    if is_nothing H && all2 Z.eqb expected (zero_row a) then None
-    else check_row H expected (Wrong_row o operands t) (Uncertain_row o operands t) in
-  let value := result a o operands in
-  if ~~ (value < n_values a) then Some (No_result o operands)
-  else orelse (check 0 (zero_row a)) (orelse (check 1 (zero_row a))
-      (orelse (first (fun v => check (value_token v) (zero_row a)) operands)
-              (check (operator_token a o) (one_hot a (value_token value))))).
+    if is_nothing H then check_positions o operands C seen tokens
+    else
+      let Z := f w H in
+      let Y := threshold Z in
+      if ~~ certain H Z then Some (Uncertain_row o operands t)
+      else if all2 Z.eqb Y (zero_row a) then check_positions o operands C seen tokens
+      else if ~~ seen && all2 Z.eqb Y (one_hot a (value_token (result a o operands)))
+      then check_positions o operands C true tokens
+      else Some (Wrong_row o operands t)
+  else unless seen (Wrong_row o operands (operator_token a o)).
+
+Definition check_case (o : nat) (operands : seq nat) : option failure :=
+  let tokens := span a o operands in
+  let C := ranked (fun x => dot x (G_R w)) (map (one_hot a) tokens) in
+  if ~~ (result a o operands < n_values a) then Some (No_result o operands)
+  else check_positions o operands C false tokens.
+
+Definition check_empty : option failure :=
+  let Z := f w (nothing w) in
+  if ~~ all2 Z.eqb (threshold Z) (zero_row a) then Some Wrong_empty
+  else unless (certain (nothing w) Z) Uncertain_empty.
 
 Definition check_operator (o : nat) : option failure :=
   first (fun n =>
@@ -122,7 +133,7 @@ Definition check_operator (o : nat) : option failure :=
 Definition check : option failure :=
   orelse (unless (D w == vocabulary_size a) Wrong_size)
     (orelse check_gate
-      (orelse (check_row (nothing w) (zero_row a) Wrong_empty Uncertain_empty)
+      (orelse check_empty
         (first check_operator (iota 0 (n_operators a))))).
 End Check.
 
@@ -186,7 +197,7 @@ Qed.
 
 Lemma empty_ok : threshold (f w (nothing w)) = zero_row a /\ certain (nothing w) (f w (nothing w)).
 Proof.
-case/orelseP: ok => _ /orelseP[_ /orelseP[]]; rewrite /check_row all2_eq.
+case/orelseP: ok => _ /orelseP[_ /orelseP[]]; rewrite /check_empty all2_eq.
 by case: eqP => //= -> /unlessP ->.
 Qed.
 
@@ -209,7 +220,12 @@ Qed.
 Theorem gates_right : right_gates A G.
 Proof.
 have [r0 rt] := RB; have e0 : read (empty A) = nseq (D w) 0%Z by rewrite size_ok.
-have [e1 e2] := model_gate_empty e0; split=> //=; rewrite /gate_of; try move=> x; rewrite rt ?gate_ok //.
+have [e1 e2] := model_gate_empty e0.
+have ne t : t < vocabulary_size a -> write (one_hot a t) != write (zero_row a).
+  move=> tv; apply/eqP => E; have := rt t tv; rewrite E r0 => /(congr1 (fun x => nth 0%Z x t)).
+  by rewrite nth_nseq if_same (nth_map 0) ?size_iota // nth_iota // eqxx.
+split=> //= [||v|o|v|o]; [| | | |exact: ne (value_in v)|exact: ne (operator_in o)].
+all: by rewrite /gate_of rt ?gate_ok.
 Qed.
 
 (* the rows that a span of depth 1 gives, with their ranks, are those that were checked *)
@@ -231,39 +247,53 @@ Qed.
 Definition case_received (o : operator L) (s : seq (value L)) (x : cell) : row :=
   received w (read x) (tokens read (ranked (rank_gate G) (word A o s))).
 
-Lemma case_outcome (o : operator L) (s : seq (value L)) : takes o (size s) ->
-  let out x := threshold (f w (case_received o s x)) in
-  let sure x := certain (case_received o s x) (f w (case_received o s x)) in
-  [/\ out (opening A) = zero_row a /\ sure (opening A),
-      out (closing A) = zero_row a /\ sure (closing A),
-      forall x, x \in map (of_value A) s -> out x = zero_row a /\ sure x
-    & out (of_operator A o) = one_hot a (value_token (apply o s)) /\ sure (of_operator A o)].
+(* the checked positions: all but one become empty, that one the value, and all certainly so *)
+Lemma positions_ok o operands C seen tokens :
+  check_positions a w certain o operands C seen tokens = None ->
+  let H t := received w (one_hot a t) C in
+  let out t := threshold (f w (H t)) in
+  let zeros n := nseq n (zero_row a) in
+  all (fun t => certain (H t) (f w (H t))) tokens /\
+  if seen then map out tokens = zeros (size tokens)
+  else exists l r, map out tokens
+         = zeros l ++ one_hot a (value_token (result a o operands)) :: zeros r.
 Proof.
-move=> tk out sure; have [_ rt] := RB; have [Y0 c0] := empty_ok.
-have one t x expected wrong uncertain : read x = one_hot a t ->
-    (let H := received w (one_hot a t)
-       (ranked (fun y => dot y (G_R w)) (map (one_hot a) (span a o (map val s)))) in
-     if is_nothing w H && all2 Z.eqb expected (zero_row a) then None
-     else check_row w certain H expected wrong uncertain) = None -> out x = expected /\ sure x.
-  rewrite /out /sure /case_received tokens_ranked read_word => <-; rewrite /= /is_nothing !all2_eq.
-  case: andP => [[/eqP -> /eqP ->] _|_]; first by rewrite Y0.
-  by rewrite /check_row all2_eq; case: eqP => //= -> /unlessP.
-move: (case_ok tk); rewrite /check_case; case: ifP => // /negbFE small.
-case/orelseP=> h1 /orelseP[h2] /orelseP[/firstP h3 h4]; split.
-- by apply: one h1; rewrite /= rt.
-- by apply: one h2; rewrite /= rt.
-- by move=> x /mapP[v vs ->]; apply: (one (value_token v)) (h3 (val v) _) => //=; rewrite ?rt // map_f.
+have [Y0 c0] := empty_ok; elim: tokens seen => [|t tokens IH] seen /=; first by case: seen.
+rewrite /is_nothing !all2_eq; case: eqP => [HN|_].
+  case/IH=> -> E; rewrite HN Y0 c0; split=> //; case: (seen) E => [->//|[l [r ->]]].
+  by exists l.+1, r.
+case: ifP => // /negbFE ->; case: eqP => [->|_].
+  case/IH=> -> E; split=> //; case: (seen) E => [->//|[l [r ->]]].
+  by exists l.+1, r.
+case: ifP => // /andP[/negbTE -> /eqP ->] /IH[-> E]; split=> //.
+by exists 0, (size tokens); rewrite E.
+Qed.
+
+Theorem case_outcome (o : operator L) (s : seq (value L)) : takes o (size s) ->
+  (forall x, x \in word A o s -> certain (case_received o s x) (f w (case_received o s x))) /\
+  exists l r, [seq threshold (f w (case_received o s x)) | x <- word A o s]
+    = nseq l (zero_row a) ++ one_hot a (value_token (apply o s)) :: nseq r (zero_row a).
+Proof.
+move=> /case_ok; rewrite /check_case; case: ifP => // /negbFE small /positions_ok[sure one].
+have E x : case_received o s x = received w (read x)
+    (ranked (fun y => dot y (G_R w)) (map (one_hot a) (span a o (map val s)))).
+  by rewrite /case_received tokens_ranked read_word.
 have -> : value_token (apply o s) = value_token (result a o (map val s)) by rewrite /= inordK.
-by apply: one h4 => //=; rewrite rt.
+split.
+  move=> x xin; rewrite E; have : read x \in map read (word A o s) by apply: map_f.
+  by rewrite read_word => /mapP[t tin ->]; apply: (allP sure).
+rewrite (eq_map (f2 := (fun y => threshold (f w (received w y (ranked (fun y => dot y (G_R w))
+  (map (one_hot a) (span a o (map val s))))))) \o read)) => [|x]; last by rewrite /= E.
+by rewrite map_comp read_word -map_comp.
 Qed.
 
 Theorem local_right : right_local A G (model_local read write w).
 Proof.
-apply: model_right_local => /= [||o s /case_outcome[[h1 _] [h2 _] h3 [h4 _]]].
+apply: model_right_local => /= [||o s /case_outcome[_ [l [r E]]]].
 - by rewrite (proj1 RB) /zero_row size_ok.
 - by have [-> _] := empty_ok.
-rewrite /model_local; split; rewrite -/(case_received o s _) ?h1 ?h2 ?h4 //.
-by move=> x /h3[-> _].
+exists l, r; have mE := congr1 (map write) E; move: mE; rewrite -map_comp map_cat /= !map_nseq => <-.
+by rewrite reducedE.
 Qed.
 
 Lemma opens : is_open read (opening A).
@@ -272,15 +302,13 @@ Proof. by rewrite /is_open /= (proj2 RB). Qed.
 (* The whole theorem: what was checked computes every expression of the algebra, at every depth and
    length, in any batch and with any padding, in as many iterations as it is deep. *)
 Theorem checked_weights_are_exact (batch : seq (expr L * seq bool)) : all (fun b => wf b.1) batch ->
-  run read write w [seq input A b.1 b.2 | b <- batch] = [seq output A b.1 b.2 | b <- batch].
-Proof.
-exact: global_evaluation language_separate gates_right local_right opens batch.
-Qed.
+  List.Forall2 (answers A) batch (run read write w (map (input A) batch)).
+Proof. exact: global_evaluation language_separate gates_right local_right opens batch. Qed.
 End Soundness.
 
 (* without dense vectors *)
 Corollary checked_rows_are_exact a w certain (batch : seq (expr (language_of a) * seq bool)) :
   check a w certain = None -> all (fun b => wf b.1) batch ->
   let A := alphabet_of a id in
-  run id id w [seq input A b.1 b.2 | b <- batch] = [seq output A b.1 b.2 | b <- batch].
+  List.Forall2 (answers A) batch (run id id w (map (input A) batch)).
 Proof. by move=> ok wb A; apply: (checked_weights_are_exact _ ok). Qed.

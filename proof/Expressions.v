@@ -1,4 +1,4 @@
-(* Expressions: what they mean, how they are written down, and where their operator stands.
+(* Expressions: what they mean and how they are written down.
 
    One definition covers both notations. Infix, `( a op b )` and `( op a )`: at most one operand on
    either side of the operator, no tail. Prefix, `( op a b ... )`: no operand before the operator,
@@ -55,10 +55,6 @@ Fixpoint layout e : seq cell :=
       opening A :: flatten (take k s) ++ of_operator A o :: flatten (drop k s)
       ++ closing A :: nseq (tail L) (empty A)
   end.
-
-(* the position of its operator, where its value will be *)
-Definition place e : nat :=
-  if e is Node _ a then (size (flatten (take (before L (size a)) (map layout a)))).+1 else 0.
 
 (* a span of depth 1, its operands being values *)
 Definition word (o : operator L) (a : seq (value L)) : seq cell :=

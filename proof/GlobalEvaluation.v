@@ -1,6 +1,6 @@
 (* Theorem 2 of the paper, global circuit evaluation: if gates and local map are right, `run` leaves
-   the value of the expression at the place of its operator and nothing elsewhere, after as many
-   iterations as the expression is deep; for any expression, in any batch, with any padding. *)
+   the value of the expression in one position of it and nothing elsewhere, after as many iterations
+   as the expression is deep; for any expression, in any batch, with any padding. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Ranks Forests GatedResidual Expressions PaddedExpressions.
@@ -48,12 +48,6 @@ Proof. by elim/expr_induction: e => //= o a IH; rewrite -map_comp (map_eq IH). Q
 
 Lemma depth_pad_none e : pdepth (pad_none e) = depth e.
 Proof. by elim/expr_induction: e => //= o a IH; rewrite -map_comp (map_eq IH). Qed.
-
-Lemma root_pad_none e : root A (pad_none e) = place A e.
-Proof.
-case: e => //= o a; rewrite /to_left size_map map_take -!map_comp.
-by congr (size (flatten (take _ _))).+1; apply: eq_map => e /=; rewrite -layout_pad_none.
-Qed.
 End Embedding.
 
 (* ---- the final state ---- *)
@@ -86,51 +80,63 @@ Implicit Types (p : padded L) (e : expr L).
 Lemma limit_state p m : pdepth p <= limit read (state_of A p m).
 Proof. by rewrite -(levels_state A p m) -flat_state; apply: levels_le_opening. Qed.
 
+Notation evaluated := (evaluated A (where_value A (model_gates read w) (model_local read write w))).
+
+Lemma width_next j p : width A (evaluated j p) = width A p.
+Proof. by apply: width_evaluated => o a; apply: where_within. Qed.
+
+Lemma leaf_state k m l v r : exists2 i, i < width A (PLeaf l v r)
+  & (state_of A (PLeaf l v r) m, k) = (only A (width A (PLeaf l v r) + m) i v, k + 0).
+Proof. by exists l; rewrite ?state_of_leaf ?addn0 // width_leaf -addSnnS leq_addr. Qed.
+
 Lemma alone_state n left_ k p pad : pwf p -> pdepth p <= n -> pdepth p <= left_ ->
-  result (alone read write w n
-    (Sequence left_ (inside_of A p pad) (state_of A p (size pad)) k))
-  = (only A (width A p + size pad) (root A p) (peval p), k + pdepth p).
+  exists2 i, i < width A p & result (alone read write w n
+      (Sequence left_ (inside_of A p pad) (state_of A p (size pad)) k))
+    = (only A (width A p + size pad) i (peval p), k + pdepth p).
 Proof.
 elim: n left_ k p => [|n IH] left_ k p wp dn dl.
-  by case: p wp dn {dl} => // l v r _ _; rewrite /result /= state_of_leaf addn0.
+  by case: p wp dn {dl} => // l v r _ _; apply: leaf_state.
 have rE : running read w (Sequence left_ (inside_of A p pad) (state_of A p (size pad)) k)
     = (0 < pdepth p).
   rewrite /running /= -[map _ _]/(map (gate (model_gates read w)) _) (halted_state sep RG) // -lt0n.
   by case: (pdepth p) dl => //= d /(leq_trans _) ->.
 rewrite [alone _ _ _ _ _]/= rE; case: (posnP (pdepth p)) => dp.
-  by case: p wp dn dp {dl rE} => // l v r _ _ _; rewrite /result /= state_of_leaf addn0.
+  by case: p wp dn dp {dl rE} => // l v r _ _ _; apply: leaf_state.
 rewrite /advance rE dp /=.
 have -> : [seq b && true | b <- inside_of A p pad] = inside_of A p pad.
   by rewrite (eq_map (f2 := id)) ?map_id // => b; rewrite andbT.
 rewrite iterate_outcomes ?size_inside_of // (next_state sep RG RL) //.
 rewrite -[mask _ _ _ _]/(layer_mask (model_gates read w) _ _) (mask_state sep RG) //.
-have d' : pdepth (evaluated A (pdepth p) p) = (pdepth p).-1.
+have d' : pdepth (evaluated (pdepth p) p) = (pdepth p).-1.
   by rewrite pdepth_evaluated // (minn_idPr (leq_pred _)).
-rewrite -[inside_of A p pad]/(nseq (width A p) true ++ pad) -(width_evaluated A (pdepth p)).
-rewrite IH ?pwf_evaluated // ?d'.
-- by rewrite width_evaluated root_evaluated peval_evaluated -addnA add1n prednK.
+rewrite -[inside_of A p pad]/(nseq (width A p) true ++ pad) -(width_next (pdepth p)).
+have [|||i il ->] := IH left_.-1 (k + 1) (evaluated (pdepth p) p); rewrite ?pwf_evaluated ?d' //.
 - by rewrite -ltnS prednK.
-by case: (pdepth p) dp dl => //= d _; case: (left_).
+- by case: (pdepth p) dp dl => //= d _; case: (left_).
+by exists i => //; rewrite peval_evaluated -addnA add1n prednK.
 Qed.
 
 (* an expression with padding after it: which of the padding counts as inside, any choice *)
-Definition input (e : expr L) (pad : seq bool) : seq bool * seq cell :=
+Definition input (b : expr L * seq bool) : seq bool * seq cell :=
+  let: (e, pad) := b in
   (nseq (size (layout A e)) true ++ pad, layout A e ++ nseq (size pad) (empty A)).
 
-Definition output (e : expr L) (pad : seq bool) : seq cell * nat :=
-  (only A (size (layout A e) + size pad) (place A e) (eval e), depth e).
+(* the value in one position of the expression, nothing elsewhere; as many iterations as levels *)
+Definition answers (b : expr L * seq bool) (r : seq cell * nat) : Prop :=
+  let: (e, pad) := b in let n := size (layout A e) in
+  exists2 i, i < n & r = (only A (n + size pad) i (eval e), depth e).
 
 Theorem global_evaluation (batch : seq (expr L * seq bool)) : all (fun b => wf b.1) batch ->
-  run read write w [seq input b.1 b.2 | b <- batch] = [seq output b.1 b.2 | b <- batch].
+  List.Forall2 answers batch (run read write w (map input batch)).
 Proof.
-move=> wb; have [|fuel [le ->]] := @run_is_alone _ read write w [seq input b.1 b.2 | b <- batch].
-  by rewrite all_map; elim: batch {wb} => //= b batch ->; rewrite !size_cat !size_nseq eqxx.
-move: le wb; rewrite all_map -map_comp; elim: batch => //= -[e pad] batch IH /andP[le les] /andP[we ws].
-rewrite IH //; congr cons; rewrite /= /output /input /=.
+move=> wb; have [|fuel [le ->]] := @run_is_alone _ read write w (map input batch).
+  by rewrite all_map; elim: batch {wb} => //= -[e pad] batch ->; rewrite !size_cat !size_nseq eqxx.
+move: le wb; rewrite all_map -map_comp.
+elim: batch => //= -[e pad] batch IH /andP[le les] /andP[we ws]; constructor; last exact: IH.
 have E : state_of A (pad_none e) (size pad) = layout A e ++ nseq (size pad) (empty A).
   by rewrite /state_of layout_pad_none.
 have := @alone_state fuel (limit read (state_of A (pad_none e) (size pad))) 0 (pad_none e) pad.
-rewrite wf_pad_none depth_pad_none /inside_of /width layout_pad_none root_pad_none eval_pad_none E.
+rewrite wf_pad_none depth_pad_none /inside_of /width layout_pad_none eval_pad_none E.
 apply=> //; last by rewrite -E -depth_pad_none limit_state.
 by apply: leq_trans le; rewrite /input /= -E -depth_pad_none limit_state.
 Qed.

@@ -1,6 +1,6 @@
 (* Theorem 1 of the paper, depth-1 circuit reduction, on expressions: if the local map is right on
    every span of depth 1, one iteration evaluates the deepest operators of the expression and keeps
-   its value, its width and its root. Also: what each position sees when that happens. *)
+   its value and its width. Also: what each position sees when that happens. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Ranks Forests ReductionMask GatedResidual.
@@ -14,17 +14,13 @@ Notation flat := (flat (opening A) (closing A)).
 Notation full := (full A).
 Implicit Types (p : padded L).
 
-(* The span becomes the value at the operator and empty elsewhere; empty positions stay empty and
-   are not seen by others. *)
+(* A span of depth 1 becomes its value in one position and empty elsewhere; empty positions stay
+   empty and are not seen by others. *)
 Record right_local (local : cell -> seq (cell * Z) -> cell) : Prop := RightLocal {
   local_empty : forall C, local (empty A) C = empty A;
   local_neutral : forall x C, local x C = local x [seq y <- C | y.1 != empty A];
-  local_case : forall (o : operator L) a, takes o (size a) ->
-    let out x := local x (ranked (rank_gate G) (word A o a)) in
-    [/\ out (opening A) = empty A,
-        out (closing A) = empty A,
-        forall x, x \in map (of_value A) a -> out x = empty A
-      & out (of_operator A o) = of_value A (apply o a)]
+  local_case : forall (o : operator L) a, takes o (size a) -> exists l r,
+    reduced (rank_gate G) local (word A o a) = empties l ++ of_value A (apply o a) :: empties r
 }.
 
 Hypotheses (sep : separate L) (RG : right_gates A G).
@@ -102,44 +98,76 @@ Variable local : cell -> seq (cell * Z) -> cell.
 Hypothesis RL : right_local local.
 Notation reduced := (reduced (rank_gate G) local).
 
-Lemma reduced_span o a before_ after_ : takes o (size a) ->
-  full before_ = full (map (of_value A) (take (before L (size a)) a)) ->
-  full after_ = full (map (of_value A) (drop (before L (size a)) a)) ->
-  reduced (opening A :: (before_ ++ of_operator A o :: after_) ++ [:: closing A])
-  = empties (size before_).+1 ++ of_value A (apply o a) :: empties (size after_).+1.
+(* one value among empty positions, with more empty positions in between *)
+Lemma spread (g : cell -> cell) v C : g (empty A) = empty A ->
+  (exists l r, map g (full C) = empties l ++ v :: empties r) ->
+  exists l r, map g C = empties l ++ v :: empties r.
 Proof.
-move=> tk EA EB; have [h1 h2 h3 h4] := local_case RL tk.
-set C := _ :: _; have EC : full C = full (word A o a).
-  rewrite /C /word /full /= !filter_cat /= !filter_cat /= -/(full _) -/(full after_) EA EB.
-  by do 2 case: ifP => //=; rewrite -?catA.
-have U x : local x (ranked (rank_gate G) C) = local x (ranked (rank_gate G) (word A o a)).
-  by rewrite local_neutral // (full_ranked RG) EC -(full_ranked RG) -local_neutral.
-have N s : {subset full s <= map (of_value A) a} ->
-    map (fun x => local x (ranked (rank_gate G) C)) s = empties (size s).
-  elim: s => //= x s IH sub; rewrite IH; last first.
-    by move=> y yin; apply: sub; case: ifP => // _; rewrite inE yin orbT.
-  congr cons; move: sub; case: (x =P empty A) => [-> _|_ /= sub]; first exact: local_empty.
-  by rewrite U h3 //; apply: sub; rewrite inE eqxx.
-rewrite reducedE {1}/C /= !map_cat /= !U h1 h2 h4 -catA /= N; last first.
-  by rewrite EA => t; rewrite mem_filter map_take => /andP[_ /mem_take].
-rewrite N; last by rewrite EB => t; rewrite mem_filter map_drop => /andP[_ /mem_drop].
-by congr (_ :: _ ++ _ :: _); elim: (size after_) => //= n ->.
+move=> g0; elim: C => [|x C IH] /=; first by case=> -[|l] [r].
+case: (x =P empty A) => [->|_] /=; first by move/IH=> [l [r ->]]; exists l.+1, r; rewrite g0.
+case=> -[|l] [r] /= [-> E]; last by have [|l' [r' ->]] := IH; [exists l, r|exists l'.+1, r'].
+exists 0, (size C) => /=; congr cons; elim: C r E {IH} => //= y C IH r.
+case: (y =P empty A) => [->|_] /=; first by move/IH=> ->; rewrite g0.
+by case: r => //= r [-> /IH ->].
+Qed.
+
+Lemma reduced_span o a C : takes o (size a) -> full C = full (word A o a) ->
+  exists l r, reduced C = empties l ++ of_value A (apply o a) :: empties r.
+Proof.
+move=> tk EC; rewrite reducedE.
+apply: spread (local_empty RL _) _; rewrite EC (full_word RG).
+have [l [r E]] := local_case RL tk; exists l, r; rewrite -E reducedE; apply: eq_map => x.
+by rewrite (local_neutral RL) (full_ranked RG) EC -(full_ranked RG) -(local_neutral RL).
+Qed.
+
+(* the cells of a node from `(` to `)` *)
+Definition span_cells o (a : seq (padded L)) : seq cell :=
+  let k := before L (size a) in let gs := map (forest_of A) a in
+  opening A :: (flatten (map flat (take k gs)) ++ of_operator A o :: flatten (map flat (drop k gs)))
+  ++ [:: closing A].
+
+Lemma size_span_cells o a : size (span_cells o a) = span_width A a.
+Proof.
+rewrite /span_cells /span_width /= -[in RHS](cat_take_drop (before L (size a)) (map (forest_of A) a)).
+by rewrite map_cat flatten_cat !size_cat /= -!plusE; lia.
+Qed.
+
+(* where the value of a node will be *)
+Definition where_value o (a : seq (padded L)) : nat :=
+  minn (find (predC1 (empty A)) (reduced (span_cells o a))) (span_width A a).-1.
+
+Lemma where_within o a : where_value o a < span_width A a.
+Proof. by rewrite /where_value /span_width ltnS geq_minr. Qed.
+
+Notation evaluated := (evaluated A where_value).
+
+Lemma reduced_node o a : takes o (size a) -> foldr maxn 0 (map (@pdepth L) a) = 0 ->
+  reduced (span_cells o a) = empties (where_value o a) ++ of_value A (peval (PNode o a))
+    :: empties (span_width A a - (where_value o a).+1).
+Proof.
+move=> tk d0; have [||l [r E]] := @reduced_span o (map (@peval L) a) (span_cells o a).
+- by rewrite size_map.
+- exact: full_span.
+have sz : span_width A a = l + r.+1.
+  by rewrite -(size_span_cells o) -[LHS](size_map (fun x => local x (ranked (rank_gate G) (span_cells o a))));
+     rewrite -reducedE E size_cat /= !size_nseq.
+have -> : where_value o a = l.
+  rewrite /where_value E sz find_cat ifF; last by apply/negbTE; rewrite has_nseq /= eqxx andbF.
+  rewrite /= (value_not_empty RG) addn0 size_nseq addnS; apply/minn_idPl; exact: leq_addr.
+by rewrite E sz addnS subSS addKn.
 Qed.
 
 Lemma collapse_forest_of j p : pwf p -> 0 < j -> pdepth p <= j ->
-  collapse (opening A) (closing A) G local j (forest_of A p) = forest_of A (evaluated A j p).
+  collapse (opening A) (closing A) G local j (forest_of A p) = forest_of A (evaluated j p).
 Proof.
 elim/padded_induction: p j => [l v r|o a IH] j /=; first by rewrite collapse_cells.
 case/andP=> tk wa j0 dj; rewrite collapse_cells /=; case: ifP => j1.
   have E : foldr maxn 0 (map (@pdepth L) a) = 0.
     by apply/eqP; rewrite -leqn0 -ltnS; apply: leq_trans dj j1.
-  have [E1 E2] := full_parts A E.
-  rewrite flat_joined /= flat_joined /= cats0 (@reduced_span o (map (@peval L) a)) ?size_map //.
-  rewrite [RHS](_ : _ = cells (empties (to_left A a) ++ of_value A (peval (PNode o a))
-    :: (empties (to_right A a) ++ empties (tail L))) Nil); last by rewrite -nseqD.
-  by rewrite cells_cat -catA.
+  rewrite flat_joined /= flat_joined /= cats0 -/(span_cells o a) reduced_node //.
+  by rewrite cells_cat -catA /= -nseqD.
 have H : map (collapse (opening A) (closing A) G local j.-1) (map (forest_of A) a)
-    = map (forest_of A) (map (evaluated A j.-1) a).
+    = map (forest_of A) (map (evaluated j.-1) a).
   have {}j1 : 0 < j.-1 by case: (j) j1 => [|[|n]].
   have {}dj : foldr maxn 0 (map (@pdepth L) a) <= j.-1 by case: (j) dj.
   elim: a IH wa dj {tk} => //= p a IHa [hp ha] /andP[wp wa]; rewrite geq_max => /andP[dp da].
@@ -150,7 +178,7 @@ Qed.
 
 Theorem next_state p pad : pwf p -> 0 < pdepth p ->
   outcomes G id local (inside_of p pad) (state_of p (size pad))
-  = state_of (evaluated A (pdepth p) p) (size pad).
+  = state_of (evaluated (pdepth p) p) (size pad).
 Proof.
 move=> wp dp; rewrite outcomes_state // outcome_collapse -flat_state.
 by rewrite collapse_join collapse_cells collapse_forest_of.

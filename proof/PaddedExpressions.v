@@ -46,20 +46,8 @@ Notation flat := (flat (opening A) (closing A)).
 Definition playout p : seq cell := flat (forest_of p).
 Definition width p : nat := size (playout p).
 
-(* how many positions there are to the left and right of a node's operator, its tail apart *)
-Definition to_left a := (size (flatten (map flat (take (before L (size a)) (map forest_of a))))).+1.
-Definition to_right a := (size (flatten (map flat (drop (before L (size a)) (map forest_of a))))).+1.
-Definition root p : nat := match p with PLeaf l _ _ => l | PNode _ a => to_left a end.
-
-(* the nodes at level j become leaves *)
-Fixpoint evaluated (j : nat) p : padded L :=
-  match p with
-  | PLeaf _ _ _ => p
-  | PNode o a => if j <= 1 then PLeaf (to_left a) (peval p) (to_right a + tail L)
-                 else PNode o (map (evaluated j.-1) a)
-  end.
-
-(* ---- evaluation keeps the value, the width and the root, and takes one level off ---- *)
+(* the positions of a node from `(` to `)` *)
+Definition span_width a : nat := (size (flatten (map flat (map forest_of a)))).+3.
 
 Lemma levels_forest_of p : levels (forest_of p) = pdepth p.
 Proof.
@@ -70,6 +58,33 @@ have -> : map pdepth a = map (@levels cell) (map forest_of a).
 rewrite -[in RHS](cat_take_drop (before L (size a)) (map forest_of a)) map_cat.
 by elim: (take _ _) => /= [|g s <-]; rewrite ?max0n ?maxnA.
 Qed.
+
+Lemma playout_leaf l v r : playout (PLeaf l v r) = empties l ++ of_value A v :: empties r.
+Proof. by rewrite /playout flat_cells cats0. Qed.
+Lemma width_leaf l v r : width (PLeaf l v r) = l + r.+1.
+Proof. by rewrite /width playout_leaf size_cat /= !size_nseq. Qed.
+Lemma width_node o a : width (PNode o a) = span_width a + tail L.
+Proof.
+rewrite /width /playout /span_width /= size_cat flat_joined /= flat_joined /= cats0 flat_cells cats0.
+rewrite -[in RHS](cat_take_drop (before L (size a)) (map forest_of a)) map_cat flatten_cat.
+by rewrite !size_cat /= size_nseq -!plusE; lia.
+Qed.
+Lemma span_width_sum a : span_width a = (sumn (map width a)).+3.
+Proof. by rewrite /span_width size_flatten /shape -!map_comp. Qed.
+
+(* The nodes at level j become leaves. `where_` is the position within its span where a node leaves
+   its value: the operator's in the paper, but any will do. *)
+Section Evaluated.
+Variable where_ : operator L -> seq (padded L) -> nat.
+Fixpoint evaluated (j : nat) p : padded L :=
+  match p with
+  | PLeaf _ _ _ => p
+  | PNode o a =>
+      if j <= 1 then PLeaf (where_ o a) (peval p) (span_width a - (where_ o a).+1 + tail L)
+      else PNode o (map (evaluated j.-1) a)
+  end.
+
+(* ---- evaluation keeps the value and the width, and takes one level off ---- *)
 
 Lemma peval_evaluated j p : peval (evaluated j p) = peval p.
 Proof.
@@ -95,46 +110,31 @@ elim: a IH dj => [|p a IHa] /=; first by rewrite min0n.
 by case=> hp ha; rewrite geq_max => /andP[dp da]; rewrite hp // IHa // minn_maxl.
 Qed.
 
-Lemma playout_leaf l v r : playout (PLeaf l v r) = empties l ++ of_value A v :: empties r.
-Proof. by rewrite /playout flat_cells cats0. Qed.
-Lemma width_leaf l v r : width (PLeaf l v r) = l + r.+1.
-Proof. by rewrite /width playout_leaf size_cat /= !size_nseq. Qed.
-Lemma width_node o a : width (PNode o a) = to_left a + to_right a + (tail L).+1.
-Proof.
-rewrite /width /playout /= size_cat flat_joined /= flat_joined /= cats0 flat_cells cats0 size_cat.
-by rewrite /= size_nseq /to_left /to_right -!plusE; lia.
-Qed.
-
-Lemma to_left_widths a : to_left a = (sumn (take (before L (size a)) (map width a))).+1.
-Proof. by rewrite /to_left size_flatten /shape !map_take -!map_comp. Qed.
-Lemma to_right_widths a : to_right a = (sumn (drop (before L (size a)) (map width a))).+1.
-Proof. by rewrite /to_right size_flatten /shape !map_drop -!map_comp. Qed.
+Hypothesis within : forall o a, where_ o a < span_width a.
 
 Lemma width_evaluated j p : width (evaluated j p) = width p.
 Proof.
 elim/padded_induction: p j => [l v r|o a IH] j //; rewrite [evaluated _ _]/=; case: ifP => // _.
-  by rewrite width_node width_leaf -!plusE; lia.
-rewrite !width_node !to_left_widths !to_right_widths size_map -map_comp.
+  by have /ltP := within o a; rewrite width_node width_leaf -!plusE -!minusE; lia.
+rewrite !width_node !span_width_sum -map_comp.
 suff -> : map (width \o evaluated j.-1) a = map width a by [].
 by elim: a IH => //= p a IHa [-> /IHa ->].
 Qed.
-
-Lemma root_evaluated j p : root (evaluated j p) = root p.
-Proof.
-case: p => [l v r|o a] //=; case: ifP => //= _; rewrite !to_left_widths size_map -map_comp.
-by congr (sumn (take _ _)).+1; apply: eq_map => p /=; rewrite width_evaluated.
-Qed.
+End Evaluated.
 
 (* ---- spans are apart ---- *)
 
-(* the gate is +1 on `(`, -1 on `)` and 0 elsewhere; empty positions add nothing to a rank *)
+(* the gate is +1 on `(`, -1 on `)` and 0 elsewhere; empty positions add nothing to a rank; and no
+   token looks like an empty position *)
 Record right_gates (G : gates cell) : Prop := RightGates {
   gate_opening : gate G (opening A) = 1%Z;
   gate_closing : gate G (closing A) = (-1)%Z;
   gate_value : forall v, gate G (of_value A v) = 0%Z;
   gate_operator : forall o, gate G (of_operator A o) = 0%Z;
   gate_empty : gate G (empty A) = 0%Z;
-  rank_gate_empty : rank_gate G (empty A) = 0%Z
+  rank_gate_empty : rank_gate G (empty A) = 0%Z;
+  value_not_empty : forall v, of_value A v != empty A;
+  operator_not_empty : forall o, of_operator A o != empty A
 }.
 
 Variable G : gates cell.
@@ -224,5 +224,15 @@ Proof.
 rewrite /ranked /cumsum; move: 0%Z; elim: C => //= x C IH r.
 case: (x =P empty A) => [->|_] /=; last by rewrite IH.
 by rewrite rank_gate_empty // Z.add_0_r IH.
+Qed.
+(* no token of a word is empty *)
+Lemma full_word o (a : seq (value L)) : full (word A o a) = word A o a.
+Proof.
+have values s : full (map (of_value A) s) = map (of_value A) s.
+  by apply/all_filterP; rewrite all_map; elim: s => //= v s ->; rewrite (value_not_empty RG).
+have on : opening A != empty A by apply/eqP => E; have := gate_opening RG; rewrite E gate_empty.
+have cn : closing A != empty A by apply/eqP => E; have := gate_closing RG; rewrite E gate_empty.
+rewrite /word /full /= on filter_cat /= (operator_not_empty RG) filter_cat /= cn.
+by rewrite -!/(full (map _ _)) !values.
 Qed.
 End Padded.

@@ -56,11 +56,9 @@ Qed.
 
 Lemma model_right_local :
   write (threshold (f w (nothing w))) = empty A ->
-  (forall (o : operator L) a, takes o (size a) ->
-    let out x := local x (ranked (rank_gate G) (word A o a)) in
-    [/\ out (opening A) = empty A, out (closing A) = empty A,
-        forall x, x \in map (of_value A) a -> out x = empty A
-      & out (of_operator A o) = of_value A (apply o a)]) ->
+  (forall (o : operator L) a, takes o (size a) -> exists l r,
+    reduced (rank_gate G) local (word A o a)
+    = nseq l (empty A) ++ of_value A (apply o a) :: nseq r (empty A)) ->
   right_local A G local.
 Proof.
 move=> Y0 cases; split=> // [C|x C]; last exact: model_local_neutral.
