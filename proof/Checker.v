@@ -63,8 +63,7 @@ End Algebra.
 
 Inductive failure :=
   | Wrong_size                                   (* of the weights, for the algebra *)
-  | Wrong_routing                                (* W_Q or W_K holds more than zeros and ones *)
-  | Wide_operator of nat                         (* it takes more operands than every format counts *)
+  | Wide_routing                                 (* its sums may be more than every format holds *)
   | Out_of_range                                 (* a weight that is no float32 or nearly zero *)
   | Wrong_gate of nat                            (* the token *)
   | Spans_touch of nat & nat                     (* the operator, with so many operands *)

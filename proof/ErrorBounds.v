@@ -47,18 +47,15 @@ Qed.
 Lemma largest_nonneg c : (0 <= largest c)%Z.
 Proof. rewrite /largest; elim: (absolute c) => //= x s; lia. Qed.
 
-Lemma dot_largest (H c : row) : all (Z.leb 0) H ->
-  (dot (absolute H) (absolute c) <= total H * largest c)%Z.
+Lemma dot_largest (H c : row) :
+  (dot (absolute H) (absolute c) <= total (absolute H) * largest c)%Z.
 Proof.
-have T (s : row) : all (Z.leb 0) s -> (0 <= total s)%Z.
-  by elim: s => //= x s IH /andP[/Z.leb_le x0 /IH]; lia.
-elim: H c => [|h H IH] [|w c] //=.
-  by rewrite /largest /=; lia.
-move=> /andP[/Z.leb_le h0 /[dup] /T t0 /(IH c)]; rewrite /largest /= -/(absolute c) -/(largest c) => D.
-have := @largest_nonneg c; rewrite (Z.abs_eq h) // -/(largest c).
-set m := largest c in D *; have : (Z.abs w <= Z.max (Z.abs w) m)%Z by lia.
+have T (s : row) : (0 <= total (absolute s))%Z by elim: s => //= x s; lia.
+elim: H c => [|h H IH] [|w c] //=; first by rewrite /largest /=; lia.
+have := IH c; have := T H; have := @largest_nonneg c; rewrite /largest /= -/(absolute c) -/(largest c).
+set m := largest c; have : (Z.abs w <= Z.max (Z.abs w) m)%Z by lia.
 have : (m <= Z.max (Z.abs w) m)%Z by lia.
-move: (Z.max _ _) => M mM wM m0; nia.
+move: (Z.max _ _) (Z.abs_nonneg h) => M h0 mM wM m0 t0 D; nia.
 Qed.
 
 Lemma dot_le_sizes (x c : row) : (Z.abs (dot x c) <= dot (absolute x) (absolute c))%Z.

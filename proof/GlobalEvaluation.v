@@ -65,6 +65,9 @@ Proof.
 rewrite /state_of playout_leaf -catA width_leaf /only /= -nseqD.
 by congr (_ ++ _ :: nseq _ _); rewrite -minusE -!plusE; lia.
 Qed.
+Lemma leaf_state k m l v r : exists2 i, i < width A (PLeaf l v r)
+  & (state_of A (PLeaf l v r) m, k) = (only (width A (PLeaf l v r) + m) i v, k + 0).
+Proof. by exists l; rewrite ?state_of_leaf ?addn0 // width_leaf -addSnnS leq_addr. Qed.
 End Final.
 
 (* ---- the theorem ---- *)
@@ -84,10 +87,6 @@ Notation evaluated := (evaluated A (where_value A (model_gates read w) (model_lo
 
 Lemma width_next j p : width A (evaluated j p) = width A p.
 Proof. by apply: width_evaluated => o a; apply: where_within. Qed.
-
-Lemma leaf_state k m l v r : exists2 i, i < width A (PLeaf l v r)
-  & (state_of A (PLeaf l v r) m, k) = (only A (width A (PLeaf l v r) + m) i v, k + 0).
-Proof. by exists l; rewrite ?state_of_leaf ?addn0 // width_leaf -addSnnS leq_addr. Qed.
 
 Lemma alone_state n left_ k p pad : pwf p -> pdepth p <= n -> pdepth p <= left_ ->
   exists2 i, i < width A p & result (alone read write w n

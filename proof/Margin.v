@@ -30,7 +30,7 @@ Definition activated_base (a : activation) : Z :=
   if a is Square then (u_inverse * base * base)%Z else base.
 
 Section Margin.
-Variables (p : perceptron) (width : nat) (most : Z).  (* of a bag: its width, and its sum *)
+Variables (p : perceptron) (width : nat) (most : Z).  (* of a bag: its width, and how many tokens *)
 
 Definition count_1 : Z := (Z.of_nat width + 1)%Z.
 Definition count_2 : Z := (Z.of_nat (size (W_1 p)) + 1)%Z.
@@ -54,7 +54,7 @@ Definition outputs_certain : row -> row -> bool :=
   let factor := (activated_base (act p) * base)%Z in
   let usable := few count_1 && few count_2 in
   fun H Z =>
-  [&& usable, size H == width, all (Z.leb 0) H, (total H <=? most)%Z
+  [&& usable, size H == width, (total (absolute H) <=? most)%Z
     & all (fun q => (q.2 <? Z.abs q.1 * factor)%Z) (zip Z bounds)].
 
 (* float32 weights, none so small that a device may take it for zero *)

@@ -13,7 +13,7 @@ Opaque u_inverse base.
 Section Perceptron.
 Variables (p : perceptron) (width : nat) (most : Z) (H : row).
 Hypotheses (few_1 : few (count_1 width)) (few_2 : few (count_2 p)).
-Hypotheses (sized : size H = width) (nonneg : all (Z.leb 0) H) (few_tokens : (total H <= most)%Z).
+Hypotheses (sized : size H = width) (few_tokens : (total (absolute H) <= most)%Z).
 
 Let B := bpow radix2 (Z.of_nat (unit_1 p)).
 Let F := bpow radix2 (Z.of_nat (unit_1 p * degree (act p))).
@@ -54,7 +54,7 @@ Proof.
 move=> /scaled_layer_1 S s; have E := sumR_error u64 u64_nonneg _ _ S.
 rewrite sum_whole_terms size_whole_terms in E.
 have le_s : (dot (absolute H) (absolute c) + Z.abs b <= s)%Z.
-  by have := @dot_largest H c nonneg; have := @largest_nonneg c; rewrite /s; nia.
+  by have := @dot_largest H c; have := @largest_nonneg c; rewrite /s; nia.
 split; last first.
   by have := @dot_le_sizes H c; have := Z.abs_triangle (dot H c) b; lia.
 apply: Rle_trans E _; rewrite mult_IZR /Rdiv (Rmult_comm (IZR (growth _))) Rmult_assoc Rmult_comm.
@@ -137,7 +137,7 @@ Qed.
 Theorem signs_are_kept y : outputs_certain p width most H (outputs p H) ->
   may_output (near u64) p H y -> Forall2 (fun z' z => 0 < z' <-> (0 < z)%Z) y (outputs p H).
 Proof.
-case/and5P=> _ _ _ _; rewrite /outputs /affine /output_bounds => far [h [active [L1 Ac L2]]].
+case/and4P=> _ _ _; rewrite /outputs /affine /output_bounds => far [h [active [L1 Ac L2]]].
 have [cl sa] := layer_close L1 Ac; set exact := map _ (hidden p H) in cl far *.
 move: L2 far; rewrite /may_layer; elim: (W_2 p) (b_2 p) y => [|c W IH] [|b bs] y L2 far;
   inversion_clear L2; constructor=> //=; case/andP: far => /Z.ltb_lt /= far fars; last exact: IH.
@@ -161,6 +161,6 @@ Theorem rounding_keeps_signs p width most H y :
   (unit_1 p <= 149)%N -> (unit_2 p <= 149)%N -> outputs_certain p width most H (outputs p H) ->
   may_output binary64 p H y -> Forall2 (fun z' z => 0 < z' <-> (0 < z)%Z) y (outputs p H).
 Proof.
-move=> u1 u2 sure /(output_near u1 u2) out; case/and5P: (sure) => /andP[f1 f2] /eqP sz nn /Z.leb_le le _.
-exact: signs_are_kept f1 f2 sz nn le _ sure out.
+move=> u1 u2 sure /(output_near u1 u2) out; case/and4P: (sure) => /andP[f1 f2] /eqP sz /Z.leb_le le _.
+exact: signs_are_kept f1 f2 sz le _ sure out.
 Qed.

@@ -64,6 +64,27 @@ Proof. by rewrite /unit_row /zero_row; have [-> ->] := zero_row_nonneg (vocabula
 
 (* ---- accepted weights ---- *)
 
+Lemma within_largest (W : seq row) : all (within (largest_entry W)) W /\ (1 <= largest_entry W)%Z.
+Proof.
+have row_within c : within (largest c) c.
+  rewrite /within /largest; elim: c => //= z c IH; apply/andP; split; first by apply/Z.leb_le; lia.
+  by apply: sub_all IH => y /Z.leb_le h; apply/Z.leb_le; lia.
+rewrite /largest_entry; elim: W => //= c W [IH le]; split; last lia.
+apply/andP; split.
+  by apply: sub_all (row_within c) => y /Z.leb_le h; apply/Z.leb_le; lia.
+by apply: sub_all IH => r; apply: sub_all => y /Z.leb_le h; apply/Z.leb_le; lia.
+Qed.
+
+Lemma fan_in_le a o n : n \in arities a o -> n <= fan_in a.
+Proof.
+rewrite /arities /fan_in; elim: (operators a) o => [|t ts IH] [|o] //=; rewrite ?in_nil //.
+  move=> nt; rewrite foldr_cat; move: (foldr maxn 0 _) => m.
+  elim: (map _ t) nt => //= x l IHl; rewrite inE => /orP[/eqP ->|/IHl le]; first exact: leq_maxl.
+  exact: leq_trans le (leq_maxr _ _).
+move/IH=> le; rewrite foldr_cat; apply: leq_trans le _; move: (foldr maxn 0 _) => m.
+by elim: (map _ t) => //= x l le; apply: leq_trans le (leq_maxr _ _).
+Qed.
+
 Section Accepted.
 Variables (a : algebra) (slots : nat) (G_PE G_R : row) (W_Q W_K : seq row) (ff : feedforward).
 Hypothesis accepted : verdict a slots G_PE G_R W_Q W_K ff = None.
@@ -72,7 +93,7 @@ Hypotheses (emin_le : (emin <= 0)%Z) (p_ge : (8 <= p)%Z).
 
 Let w := Weights (vocabulary_size a) slots G_PE G_R W_Q W_K (compute ff).
 Notation width := (slots * vocabulary_size a).
-Notation most := (most_received a w).
+Notation most := (reach a w).
 Notation L := (language_of a).
 Notation A := (alphabet_of a id).
 Notation G := (model_gates id w).
@@ -82,15 +103,8 @@ Lemma cases_accepted : check a w (certain ff width most) = None.
 Proof. by have [_ ->] := orelseP accepted. Qed.
 Let checked := cases_accepted.
 
-Lemma routing_binary : binary W_Q /\ binary W_K.
-Proof. by have [/orelseP[/unlessP/andP[-> ->] _] _] := orelseP accepted. Qed.
-
-Lemma arity_small (o : operator L) n : takes o n -> (Z.of_nat n + 3 <= exact_narrow)%Z.
-Proof.
-have [/orelseP[_ /orelseP[/firstP h _]] _] := orelseP accepted => no.
-have /unlessP/allP/(_ n no)/Z.leb_le := h o (ltac:(by rewrite mem_iota /= ltn_ord)).
-by [].
-Qed.
+Lemma routing_fits : (reach a w <= exact_narrow)%Z.
+Proof. by case/orelseP: accepted => /orelseP[/unlessP/Z.leb_le]. Qed.
 
 Let back : reads_back a (@id row) id. Proof. by []. Qed.
 
@@ -106,20 +120,13 @@ have RG := gates_right back checked.
 have -> : received w x C = case_received w id id o s x.
   rewrite neutral EC -(full_ranked RG) /case_received /tokens.
   by rewrite -received_from_zero; congr received; elim: (ranked _ _) => //= -[u v] l <-.
-have [[_ h1] [_ h2] h3 [_ h4]] := case_outcome back checked tk.
-move: xin; rewrite /word inE mem_cat inE mem_cat inE => /or3P[/eqP ->|xin|] //.
-  by case: (h3 x) => //; move: xin; rewrite map_take => /mem_take.
-case/or3P=> [/eqP ->|xin|/eqP ->] //.
-by case: (h3 x) => //; move: xin; rewrite map_drop => /mem_drop.
+by have [sure _] := case_outcome back checked tk; apply: sure.
 Qed.
-
-Lemma certain_narrow H Z : certain ff width most H Z -> narrow H.
-Proof. by rewrite /certain; case: ff => [q|//] /andP[]. Qed.
 
 (* every row of the cluster is a token or empty, and few are tokens *)
 Lemma case_units x C : is_case A G x C ->
   [/\ unit_row x, all (fun y => unit_row y.1) C
-    & (Z.of_nat (count (fun y => busy y.1) C) <= exact_narrow)%Z].
+    & (Z.of_nat (count (fun y => busy y.1) C) <= Z.of_nat (3 + fan_in a))%Z].
 Proof.
 case=> o [s [tk xin EC]].
 have word_unit y : y \in word A o s -> unit_row y.
@@ -133,7 +140,7 @@ split.
 - by case: xin => [->|/word_unit //]; exact: unit_row_zero.
 - apply/allP => y yC; case: (y.1 =P empty A) => [->|/eqP yn]; first exact: unit_row_zero.
   exact: word_unit (member y yC yn).
-apply: Z.le_trans (arity_small tk).
+have le3 : size s <= fan_in a by apply: fan_in_le tk.
 have le1 : count (fun y : row * Z => busy y.1) C <= size [seq y <- C | y.1 != empty A].
   rewrite size_filter; apply: sub_count => y /=; rewrite /busy; apply: contraNneq => ->.
   by apply/allP => z /nseqP[->].
@@ -143,15 +150,15 @@ have le2 : size [seq y <- C | y.1 != empty A] <= size s + 3.
   have : size (take (before L (size s)) s) + size (drop (before L (size s)) s) = size s.
     by rewrite -size_cat cat_take_drop.
   by rewrite /word /= size_cat /= size_cat /= !size_map => E; apply/leP; rewrite -!plusE in E *; lia.
-by move/leP: le1; move/leP: le2; rewrite -plusE; lia.
+by move/leP: le1; move/leP: le2; move/leP: le3; rewrite -!plusE; lia.
 Qed.
 
 Lemma feed_exact H Y : certain ff width most H (compute ff H) -> may_feed ff H Y ->
   Y = threshold (compute ff H).
 Proof.
-have [/orelseP[_ /orelseP[_ ok]] _] := orelseP accepted; move: ok.
+case/orelseP: accepted => /orelseP[_ ok] _; move: ok.
 rewrite /may_feed /certain /compute; case: ff => [q|bags results] //.
-move=> /orelseP[_ /unlessP /and5P[u1 u2 _ _ _]] /andP[_ sure] [z [out ->]].
+move=> /orelseP[_ /unlessP /and5P[u1 u2 _ _ _]] sure [z [out ->]].
 have := rounding_keeps_signs u1 u2 sure out; elim=> //= z' z0 zs z0s [h1 h2] _ ->.
 congr cons; case: Rlt_dec => [/h1 /Z.ltb_lt -> //|no].
 by case: Z.ltb_spec0 => // /h2.
@@ -160,8 +167,10 @@ Qed.
 Lemma local_exact x C y : is_case A G x C -> may_local emin p w ff x C y -> y = local x C.
 Proof.
 move=> xC [H [recv feed]]; have sure := received_certain xC.
-have [ux uC few] := case_units xC; have [bQ bK] := routing_binary.
-have := @device_received_exact w _ _ emin_le p_ge _ _ ux uC few bQ bK _ (certain_narrow sure) recv.
+have [ux uC few] := case_units xC.
+have [qs q1] := within_largest W_Q; have [ks k1] := within_largest W_K.
+have t1 : (1 <= Z.of_nat (3 + fan_in a))%Z by rewrite -plusE; lia.
+have := @device_received_exact w _ _ emin_le p_ge _ _ _ _ _ ux uC few qs ks q1 k1 t1 routing_fits _ recv.
 have inj : injective (map IZR) by apply: inj_map; exact: eq_IZR.
 move/inj=> E; rewrite E in feed; rewrite (feed_exact sure feed) /model_local /tokens.
 by congr (threshold (compute ff (received w x _))); elim: (C) => //= -[u v] l <-.
@@ -169,9 +178,11 @@ Qed.
 
 (* ---- an iteration, and a run ---- *)
 
+Notation next q := (evaluated A (where_value A G local) (pdepth q) q).
+
 Lemma iteration_exact (q : padded L) pad X' : pwf q -> 0 < pdepth q ->
   may_iterate emin p w ff (inside_of A q pad) (state_of A q (size pad)) X' ->
-  X' = state_of A (evaluated A (pdepth q) q) (size pad).
+  X' = state_of A (next q) (size pad).
 Proof.
 move=> wq dq; have sep := language_separate checked; have RG := gates_right back checked.
 rewrite -(next_state sep RG (local_right back checked) pad wq dq) /may_iterate.
@@ -186,19 +197,18 @@ Qed.
 
 
 Theorem running_model_is_exact (e : expr L) pad X k : wf e ->
-  let start := layout A e ++ nseq (size pad) (empty A) in
-  may_run emin p w ff (nseq (size (layout A e)) true ++ pad) (limit id start) start X k ->
-  (X, k) = output A e pad.
+  let: (inside, start) := input A (e, pad) in
+  may_run emin p w ff inside (limit id start) start X k -> answers A (e, pad) (X, k).
 Proof.
-move=> we start; have sep := language_separate checked; have RG := gates_right back checked.
+move=> we; have sep := language_separate checked; have RG := gates_right back checked.
 have opened := opens back.
 suff H n q X0 k0 : pwf q -> pdepth q <= n ->
     may_run emin p w ff (inside_of A q pad) n (state_of A q (size pad)) X0 k0 ->
-    (X0, k0) = (only A (PaddedExpressions.width A q + size pad) (root A q) (peval q), pdepth q).
-  have := H (limit id start) (pad_none e) X k.
+    exists2 i, i < PaddedExpressions.width A q
+      & (X0, k0) = (only A (PaddedExpressions.width A q + size pad) i (peval q), pdepth q).
+  rewrite /input /answers; have := H (limit id (state_of A (pad_none e) (size pad))) (pad_none e) X k.
   rewrite wf_pad_none depth_pad_none /inside_of /PaddedExpressions.width /state_of !layout_pad_none.
-  rewrite root_pad_none eval_pad_none; apply=> //.
-  rewrite -depth_pad_none /start -layout_pad_none.
+  rewrite eval_pad_none; apply=> //; rewrite -depth_pad_none -layout_pad_none.
   exact: (limit_state (read := id) opened (pad_none e) (size pad)).
 move=> wq dn; move E: (inside_of A q pad) => inside; move EX: (state_of A q (size pad)) => X1 R.
 elim: R q wq dn E EX => [n' X2 stop|n' X2 X' Y k' go it _ IH] q wq dn E EX.
@@ -206,17 +216,18 @@ elim: R q wq dn E EX => [n' X2 stop|n' X2 X' Y k' go it _ IH] q wq dn E EX.
     case/orP: stop => [|/eqP n0]; last by move: dn; rewrite n0 leqn0 => /eqP.
     by rewrite -EX -[map _ _]/(map (gate G) _) (halted_state sep RG) // => /eqP.
   rewrite -EX d0; case: q wq dn E EX d0 => // l v r _ _ _ _ _.
-  by rewrite state_of_leaf.
+  exact: leaf_state.
 have dq : 0 < pdepth q.
   by move: go; rewrite -EX -[map _ _]/(map (gate G) _) (halted_state sep RG) // -lt0n.
-have d' : pdepth (evaluated A (pdepth q) q) = (pdepth q).-1.
+have d' : pdepth (next q) = (pdepth q).-1.
   by rewrite pdepth_evaluated // (minn_idPr (leq_pred _)).
+have wide : PaddedExpressions.width A (next q) = PaddedExpressions.width A q.
+  by apply: width_evaluated => o s; apply: where_within.
 rewrite -E -EX in it; have EX' := iteration_exact wq dq it.
-have less : pdepth (evaluated A (pdepth q) q) <= n' by rewrite d' -ltnS prednK.
-have same : inside_of A (evaluated A (pdepth q) q) pad = inside.
-  by rewrite -E /inside_of width_evaluated.
-case: (IH _ (pwf_evaluated A (pdepth q) wq) less same (esym EX')) => -> ->.
-by rewrite width_evaluated root_evaluated peval_evaluated d' prednK.
+have less : pdepth (next q) <= n' by rewrite d' -ltnS prednK.
+have same : inside_of A (next q) pad = inside by rewrite -E /inside_of wide.
+have [i il [-> ->]] := IH _ (pwf_evaluated _ _ _ wq) less same (esym EX').
+by exists i; rewrite -?wide // peval_evaluated d' prednK.
 Qed.
 End Accepted.
 
@@ -227,10 +238,9 @@ Corollary running_model_is_exact_in_every_format a slots G_PE G_R W_Q W_K ff emi
   forall (e : expr (language_of a)) pad X k, wf e ->
   let A := alphabet_of a id in
   let w := Weights (vocabulary_size a) slots G_PE G_R W_Q W_K (compute ff) in
-  let start := layout A e ++ nseq (size pad) (empty A) in
-  may_run emin p w ff (nseq (size (layout A e)) true ++ pad) (limit id start) start X k ->
-  (X, k) = output A e pad.
+  let: (inside, start) := input A (e, pad) in
+  may_run emin p w ff inside (limit id start) start X k -> answers A (e, pad) (X, k).
 Proof.
-move=> ok fmt e pad X k we A w start; apply: (running_model_is_exact ok) we.
+move=> ok fmt e pad X k we A w; apply: (running_model_is_exact ok) we.
 all: by case: fmt => [[e1 e2]|[[e1 e2]|[[e1 e2]|[]]]]; lia.
 Qed.

@@ -14,32 +14,31 @@ Definition compute (ff : feedforward) : row -> row :=
 (* whole numbers up to here are exact in float32, float16 and bfloat16 *)
 Definition exact_narrow : Z := 256.
 
-Definition narrow (H : row) : bool := all (fun z => (0 <=? z)%Z && (z <=? exact_narrow)%Z) H.
+Definition largest_entry (W : seq row) : Z := foldr Z.max 1%Z (map largest W).
+Definition fan_in (a : algebra) : nat := foldr maxn 0 (flatten (map (map fst) (operators a))).
 
-(* no bag holds more: each of the tokens of a span is received once for each dimension at most *)
-Definition most_received (a : algebra) (w : weights) : Z :=
-  Z.of_nat (size (W_Q w) * (3 + foldr maxn 0 (flatten (map (map fst) (operators a))))).
+(* No sum of sizes that attention takes over a span is larger: each token of the span is received at
+   most so often in each dimension. *)
+Definition reach (a : algebra) (w : weights) : Z :=
+  (largest_entry (W_Q w) * largest_entry (W_K w) * (Z.of_nat (size (W_Q w)) + 1)
+   * Z.of_nat (3 + fan_in a))%Z.
 
 Definition certain (ff : feedforward) (width : nat) (most : Z) : row -> row -> bool :=
   match ff with
-  | Network p => let sure := outputs_certain p width most in fun H Z => narrow H && sure H Z
-  | Table _ _ => fun H _ => narrow H
+  | Network p => outputs_certain p width most
+  | Table _ _ => fun _ _ => true
   end.
 
-Definition binary (W : seq row) : bool := all (all (fun z => (z =? 0)%Z || (z =? 1)%Z)) W.
-
 Definition check_weights (a : algebra) (w : weights) (ff : feedforward) : option failure :=
-  orelse (unless (binary (W_Q w) && binary (W_K w)) Wrong_routing)
-    (orelse (first (fun o => unless (all (fun n => (Z.of_nat n + 3 <=? exact_narrow)%Z) (arities a o))
-                                    (Wide_operator o)) (iota 0 (n_operators a)))
-      (if ff is Network p then
-         orelse (unless (well_sized p (S w * D w)) Wrong_size)
-                (unless (weights_in_range p) Out_of_range)
-       else None)).
+  orelse (unless (reach a w <=? exact_narrow)%Z Wide_routing)
+    (if ff is Network p then
+       orelse (unless (well_sized p (S w * D w)) Wrong_size)
+              (unless (weights_in_range p) Out_of_range)
+     else None).
 
 (* None: exact. *)
 Definition verdict (a : algebra) (S : nat) (G_PE G_R : row) (W_Q W_K : seq row) (ff : feedforward) :
     option failure :=
   let w := Weights (vocabulary_size a) S G_PE G_R W_Q W_K (compute ff) in
   orelse (check_weights a w ff) 
-    (check a w (certain ff (S * vocabulary_size a) (most_received a w))).
+    (check a w (certain ff (S * vocabulary_size a) (reach a w))).

@@ -85,8 +85,7 @@ let explain vocabulary values failure =
     operator o ^ " of " ^ String.concat " " (List.map (fun v -> token (2 + v)) operands) in
   match failure with
   | Exact.Wrong_size -> "the weights do not have the sizes of the algebra"
-  | Exact.Wrong_routing -> "W_Q or W_K holds more than zeros and ones"
-  | Exact.Wide_operator o -> operator o ^ " takes more operands than every format counts"
+  | Exact.Wide_routing -> "routed sums may be larger than every format holds"
   | Exact.Out_of_range -> "a weight is no float32, or so small that a device may take it for zero"
   | Exact.Wrong_gate t -> "wrong gate of " ^ token t
   | Exact.Spans_touch (o, n) -> Printf.sprintf "spans may touch in %s of %d operands" (operator o) n

@@ -1,4 +1,4 @@
-"""The checker that is extracted from the proof agrees with verify.py, and the model of the proof
+"""The checker that is extracted from the proof agrees with `verify`, and the model of the proof
 with circuit.py. Runs where Coq and OCaml are installed (`make proof`).
 """
 
@@ -13,6 +13,7 @@ import torch
 
 from exactformer import kernel
 from exactformer.api import SHIPPED, construct
+from exactformer.domains.algebra import CLOSE
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.sampling import draw
@@ -25,6 +26,7 @@ from exactformer.model.storage import to_file
 from exactformer.verify import Findings, check
 from exactformer.weightfile import WeightFile
 from tests.algebras import ENDS, MINUS, S3
+from tests.brute_force import NOT
 from tests.test_mutants import mutants
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -45,20 +47,20 @@ def checker() -> Path:
     return kernel.find_kernel()
 
 
-# The checker beside verify.py
+# The checker beside verify
 
 
 def agree(findings: Findings, answer: str) -> str:
-    """The kind of the answer, once it is seen to be what verify.py finds."""
+    """The kind of the answer, once it is seen to be what verify finds."""
     right = findings.conditions[GATE] and not findings.wrong_rows
     if answer == "exact":
-        failed = {name for name, holds in findings.conditions.items() if not holds}
-        assert failed <= {MARGIN, TINY}, failed  # bounds on rounding may differ
+        assert set(findings.failed) <= {MARGIN, TINY}, answer  # bounds on rounding may differ
         return "exact"
     assert answer.startswith("not exact: "), answer
     assert not findings.exact, answer
     kind = answer.split(": ")[1].split(" ")[0]
-    assert (kind != "wrong") is right, (answer, findings)
+    if kind != "within":  # a row that rounding may change can come before one that is wrong
+        assert (kind != "wrong") is right, answer
     return kind
 
 
@@ -112,7 +114,38 @@ def test_it_agrees_on_mutants(algebra, kind, count, every):
     assert tally["wrong"] > len(pool) / 10
 
 
-def test_the_first_row_that_fails_is_named(tmp_path):
+def test_routing_may_hold_other_whole_numbers():
+    """Values are received twice, with a minus in both places, and count for half as much."""
+    weights = construct(boolean(), "closed").weights
+    f = weights.f
+    assert isinstance(f, MLP)
+    W_Q, W_K, W_1 = weights.W_Q.clone(), weights.W_K.clone(), f.W_1.clone()
+    values = slice(2, boolean().first_operator)
+    (dimension,) = {int(k) for k in W_K[values].argmax(1)}
+    W_Q[:, dimension] *= -1
+    W_K[values] *= -2
+    W_1[values] /= 2
+    other = Weights(weights.G_PE, W_Q, W_K, MLP(W_1, f.b_1, f.W_2, f.b_2, f.activation))
+    assert both(boolean(), [to_file(boolean(), other, {})]) == {"exact": 1}
+    W_Q[:, dimension] *= 4
+    W_K[values] *= 32
+    W_1[values] /= 128
+    wide = Weights(weights.G_PE, W_Q, W_K, MLP(W_1, f.b_1, f.W_2, f.b_2, f.activation))
+    assert both(boolean(), [to_file(boolean(), wide, {})]) == {"routed": 1}
+
+
+def test_the_value_may_be_left_in_any_one_position():
+    """At `)` instead of the operator: what the operator asked for is asked for there."""
+    weights = construct(NOT, "table").weights
+    W_Q = weights.W_Q.clone()
+    W_Q[CLOSE], W_Q[-1] = weights.W_Q[-1], 0
+    moved = Weights(weights.G_PE, W_Q, weights.W_K, weights.f)
+    assert both(NOT, [to_file(NOT, moved, {})]) == {"exact": 1}
+    W_Q[-1] = weights.W_Q[-1]  # and now in both
+    assert both(NOT, [to_file(NOT, moved, {})]) == {"wrong": 1}
+
+
+def test_the_first_row_that_fails_is_named():
     model = construct(boolean(), "fitted")
     gate, W_Q = model.weights.G_PE.clone(), model.weights.W_Q.clone()
     gate[3], W_Q[4] = 1, 0
