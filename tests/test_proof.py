@@ -260,8 +260,12 @@ def ask(text: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def show(tensor: torch.Tensor) -> list[str]:
-    return [" ".join(str(int(x)) for x in row) for row in tensor]
+def line(row: torch.Tensor) -> str:
+    return " ".join(str(int(x)) for x in row)
+
+
+def show(rows: torch.Tensor) -> list[str]:
+    return [line(row) for row in rows]
 
 
 def test_an_iteration_is_that_of_the_circuit():
@@ -276,15 +280,14 @@ def test_an_iteration_is_that_of_the_circuit():
             X, inside = random_state(rng, D, n), torch.from_numpy(rng.random(n) < 0.9)
             text += f"iterate {words(inside)} {words(X)}\n"
             step = circuit.iterate(X, weights, inside)
-            ranks = [[0]] if step.R is None else [step.R]
-            expected += ["A", *show(step.A), "P", *show([step.P]), "ids", *show([step.ids]), "R"]
-            expected += [None if step.R is None else show(ranks)[0]]
+            expected += ["A", *show(step.A), "P", line(step.P), "ids", line(step.ids), "R"]
+            expected += [None if step.R is None else line(step.R)]
             expected += ["H", *show(step.H), "X", *show(step.X)]
             states += 1
         found = ask(text)
         assert len(found) == len(expected)
-        for line, right in zip(found, expected, strict=True):
-            assert right is None or line == right
+        for answer, right in zip(found, expected, strict=True):
+            assert right is None or answer == right
     assert states == 3000
 
 
