@@ -1,6 +1,6 @@
 """Ask the checker that is extracted from the machine-checked proof (`proof/`) about a weights file.
 
-The checker enumerates the cases itself and shares no line with `verify.py`; it is built by
+The checker enumerates the cases itself and shares no line with `verify`; it is built by
 `make proof`. It reads whole numbers only: a float is one over a power of two.
 """
 

@@ -92,3 +92,28 @@ Proof.
   assert (gamma u64 (length ps) * sizeR ps <= 1 * sizeR ps) by (apply Rmult_le_compat_r; lra).
   replace x with (x - sumR ps + sumR ps) by ring. pose proof (Rabs_triang (x - sumR ps) (sumR ps)). lra.
 Qed.
+
+(* So every single operation of a sum whose sizes are small enough stays within any such limit. *)
+Theorem nothing_overflows top ps x : summed (near u64) ps x -> INR (length ps) * u64 <= 1 / 2 ->
+  2 * sizeR ps < top -> summed (fun e y => near u64 e y /\ Rabs y < top) ps x.
+Proof.
+  assert (u0 : 0 <= u64) by (left; apply Rinv_0_lt_compat; apply pow_lt; lra).
+  assert (fewer : forall m n, (m <= n)%nat -> INR n * u64 <= 1 / 2 -> INR m * u64 <= 1 / 2).
+  { intros m n h l. apply Rle_trans with (INR n * u64); [|exact l].
+    apply Rmult_le_compat_r; [exact u0|]. now apply le_INR. }
+  induction 1 as [q y Hy|q s x y Hx IH Hy|s t x y z Hx IHx Hy IHy Hz|s t x P Hx IH]; intros n h.
+  - apply product. split; [exact Hy|].
+    apply Rle_lt_trans with (2 := h). apply summed_in_range; [now apply product|exact n].
+  - pose proof (Rabs_pos q). simpl in h. apply fused with x.
+    + apply IH; [|lra]. apply fewer with (2 := n). simpl. lia.
+    + split; [exact Hy|]. apply Rle_lt_trans with (2 := h).
+      apply (summed_in_range (q :: s)); [now apply fused with x|exact n].
+  - pose proof (sizeR_nonneg s). pose proof (sizeR_nonneg t). rewrite sizeR_app in h.
+    rewrite app_length in n. apply added with x y.
+    + apply IHx; [|lra]. apply fewer with (2 := n). lia.
+    + apply IHy; [|lra]. apply fewer with (2 := n). lia.
+    + split; [exact Hz|]. rewrite <- sizeR_app in h. apply Rle_lt_trans with (2 := h).
+      apply summed_in_range; [now apply added with x y|now rewrite app_length].
+  - rewrite <- (Permutation_length P) in n. rewrite <- (sizeR_permutation _ _ P) in h.
+    apply reordered with s; [exact P|now apply IH].
+Qed.

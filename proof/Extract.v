@@ -14,4 +14,4 @@ Extraction Language OCaml.
 Extraction "exact.ml" verdict vocabulary_size compute depth_counts reduction_mask clusters ranks
   typed_attention gate_rows rank_gate_rows iterate_rows run_rows
   max_units min_units complement_of median_units median_mean_units sum_units saturating_units
-  first_units difference_units.
+  first_units difference_units implies_units.

@@ -34,8 +34,8 @@ Goal True. idtac "T3, the computed bound: Rounding.gamma_bound". Abort.
 Print Assumptions Rounding.gamma_bound.
 Goal True. idtac "T3, binary64 errs relatively: Binary64.summed_near". Abort.
 Print Assumptions Binary64.summed_near.
-Goal True. idtac "T3, nothing overflows: Binary64.summed_in_range". Abort.
-Print Assumptions Binary64.summed_in_range.
+Goal True. idtac "T3, nothing overflows: Binary64.nothing_overflows". Abort.
+Print Assumptions Binary64.nothing_overflows.
 Goal True. idtac "T3, the perceptron keeps its signs: MarginSound.rounding_keeps_signs". Abort.
 Print Assumptions MarginSound.rounding_keeps_signs.
 Goal True. idtac "T4, whole sums are exact: RoutedSums.whole_sums_are_exact". Abort.
@@ -66,3 +66,5 @@ Goal True. idtac "T5, first: Units.first_right". Abort.
 Print Assumptions Units.first_right.
 Goal True. idtac "T5, difference: Units.difference_right". Abort.
 Print Assumptions Units.difference_right.
+Goal True. idtac "T5, implies: Units.implies_right". Abort.
+Print Assumptions Units.implies_right.

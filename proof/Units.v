@@ -62,6 +62,10 @@ Definition difference_units n slots : units :=
                     0 0 (Z.of_nat n) 1 in
   let more := Unit (nseq n 0%Z :: nseq slots.-1 (nseq n 1%Z)) 0 1 0 (Z.of_nat n) in
   Units [:: value; more] ([seq (n - x) %% n | x <- iota 0 n] ++ iota 0 n).
+Definition implies_units n slots : units :=
+  let step v := Unit (by_place n (fun x => one_if (v <= n.-1 - x)) :: by_place n (fun x => one_if (v <= x))
+                      :: nseq (slots - 2) (nseq n 0%Z)) 0 1 0 1 in
+  Units [seq step v | v <- iota 1 n.-1] (iota 0 n).
 
 (* ---- rules.py ---- *)
 
@@ -372,3 +376,19 @@ rewrite nth_cat size_map size_iota ltnNge leq_addr /= addKn nth_iota //.
 by apply/ltP; lia.
 Qed.
 End Ordered.
+
+(* of two operands, the larger of the first one's complement and the second: it is >= v where one of
+   them is *)
+Theorem implies_right n slots x y : 1 < slots -> x < n -> y < n ->
+  result_of (implies_units n slots) [:: x; y] = maxn (n.-1 - x) y.
+Proof.
+move=> s1 xn yn; have n0 : 0 < n by apply: leq_ltn_trans xn.
+have small : maxn (n.-1 - x) y < n by rewrite gtn_max yn -{2}(prednK n0) ltnS leq_subr.
+suff E : code_of (implies_units n slots) [:: x; y] = Z.of_nat (maxn (n.-1 - x) y).
+  by rewrite /result_of E Nat2Z.id nth_iota.
+rewrite -(@steps_up _ n.-1); last by rewrite -ltnS prednK.
+rewrite /code_of /= -map_comp; congr total; apply: eq_map => v /=.
+rewrite /condensed /sum_of /= size_nseq (minn_idPl (isT : 1 <= (slots - 2).+1)) !nth_by_place //.
+rewrite step_unit Z.mul_1_r.
+by rewrite leq_max /one_if; case: (v <= n.-1 - x); case: (v <= y).
+Qed.

@@ -164,8 +164,9 @@ let rules =
   Exact.[
     ("max", max_units); ("min", min_units); ("median", median_units); ("majority", median_units);
     ("median-mean", median_mean_units); ("sum", sum_units); ("saturating-sum", saturating_units);
-    ("first", first_units); ("difference", difference_units); ("complement", complement max_units);
-    ("nor", complement max_units); ("nand", complement min_units) ]
+    ("first", first_units); ("difference", difference_units); ("implies", implies_units);
+    ("complement", complement max_units); ("nor", complement max_units);
+    ("nand", complement min_units) ]
 
 let units () =
   let next = words stdin in

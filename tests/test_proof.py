@@ -327,7 +327,7 @@ def test_a_run_in_a_batch_is_that_of_the_circuit():
 
 RULES = [
     *("max", "min", "median", "majority", "median-mean", "sum", "saturating-sum"),
-    *("first", "difference", "complement", "nor", "nand"),
+    *("first", "difference", "implies", "complement", "nor", "nand"),
 ]
 
 
