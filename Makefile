@@ -39,7 +39,7 @@ proof: .venv/stamp coq  ## check the theorem by machine; ask the extracted check
 # As Debian names them. Where they cannot be installed, `make proof` stops and says so.
 COQ := coq libcoq-mathcomp-ssreflect libcoq-flocq libzarith-ocaml-dev ocaml-findlib
 coq:
-	@command -v coqc >/dev/null && command -v ocamlfind >/dev/null || { \
+	@$(MAKE) --no-print-directory -s -C proof tools 2>/dev/null || { \
 	    test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
 	    echo "installing $(COQ)" && export DEBIAN_FRONTEND=noninteractive && { apt-get -qq update; \
 	    timeout 900 apt-get -qq install -y --no-install-recommends $(COQ) >/dev/null; }; } || { \

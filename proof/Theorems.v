@@ -1,6 +1,6 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
-From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel TypedAttention Units.
+From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel Scaling TypedAttention Units.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -28,6 +28,8 @@ Goal True. idtac "T2, checked weights are exact, dense vectors included: Checker
 Print Assumptions Checker.checked_weights_are_exact.
 Goal True. idtac "T2, without dense vectors: Checker.checked_rows_are_exact". Abort.
 Print Assumptions Checker.checked_rows_are_exact.
+Goal True. idtac "scaling weights to whole numbers: Scaling.scaling_is_exact". Abort.
+Print Assumptions Scaling.scaling_is_exact.
 Goal True. idtac "T3, any sum: Rounding.sumR_error". Abort.
 Print Assumptions Rounding.sumR_error.
 Goal True. idtac "T3, the computed bound: Rounding.gamma_bound". Abort.

@@ -2,7 +2,6 @@
 with circuit.py. Runs where Coq and OCaml are installed (`make proof`).
 """
 
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -20,6 +19,7 @@ from exactformer.domains.sampling import draw
 from exactformer.domains.units import UNITS
 from exactformer.model import circuit
 from exactformer.model.circuit import Weights
+from exactformer.model.construct import dense
 from exactformer.model.encode import initial_state
 from exactformer.model.feedforward import MLP
 from exactformer.model.storage import to_file
@@ -37,9 +37,11 @@ TINY = "no weight is so small that a device may take it for zero"
 
 @pytest.fixture(scope="module", autouse=True)
 def checker() -> Path:
-    missing = [tool for tool in ("coqc", "ocamlfind") if shutil.which(tool) is None]
-    if missing:
-        pytest.skip(f"the proof cannot be built: no {' and no '.join(missing)} (`make proof`)")
+    tools = subprocess.run(
+        ["make", "-C", ROOT / "proof", "tools"], capture_output=True, check=False
+    )
+    if tools.returncode != 0:
+        pytest.skip("the proof cannot be built: Coq, ssreflect, Flocq or zarith is not installed")
     built = subprocess.run(
         ["make", "-C", ROOT / "proof", "checker"], capture_output=True, text=True, check=False
     )
@@ -180,6 +182,19 @@ def test_a_damaged_dump_is_an_error(damage, message):
     text = kernel.dump(to_file(boolean(), construct(boolean()).weights, {}))
     with pytest.raises(RuntimeError, match=message):
         kernel.check_dumps([damage(text)])
+
+
+def test_what_the_checker_is_not_for_is_an_error(monkeypatch):
+    units = construct(listops(None), "units").weights
+    with pytest.raises(ValueError, match="found units"):
+        kernel.dump(to_file(listops(None), units, {}))
+    weights = construct(boolean()).weights
+    vectors = dense(weights, torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match="found dense vectors"):
+        kernel.dump(to_file(boolean(), vectors, {}))
+    monkeypatch.setattr(kernel, "MOST_CASES", 9)
+    with pytest.raises(ValueError, match="for 9 spans at most, found 10"):
+        kernel.dump(to_file(boolean(), weights, {}))
 
 
 def test_without_a_checker_the_error_says_how_to_build_it(monkeypatch):
