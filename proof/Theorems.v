@@ -8,6 +8,8 @@ Goal True. idtac "Lemma 2, clusters: Clusters.by_number_is_by_run". Abort.
 Print Assumptions Clusters.by_number_is_by_run.
 Goal True. idtac "ranks restart in each cluster: Ranks.ranks_position_by_position". Abort.
 Print Assumptions Ranks.ranks_position_by_position.
+Goal True. idtac "Lemma 3, typed attention: a bag: TypedAttention.received_is_a_bag". Abort.
+Print Assumptions TypedAttention.received_is_a_bag.
 Goal True. idtac "Lemma 3, typed attention: empty positions receive nothing: TypedAttention.received_by_zero". Abort.
 Print Assumptions TypedAttention.received_by_zero.
 Goal True. idtac "Lemma 3, typed attention: empty positions send nothing: TypedAttention.received_from_zero". Abort.
