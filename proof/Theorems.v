@@ -1,6 +1,6 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
-From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel Scaling TypedAttention Units.
+From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel Scaling TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -72,3 +72,7 @@ Goal True. idtac "T5, difference: Units.difference_right". Abort.
 Print Assumptions Units.difference_right.
 Goal True. idtac "T5, implies: Units.implies_right". Abort.
 Print Assumptions Units.implies_right.
+Goal True. idtac "T5, what a unit adds up: UnitsReceive.unit_sum_received". Abort.
+Print Assumptions UnitsReceive.unit_sum_received.
+Goal True. idtac "T5, the operator receives itself: UnitsReceive.operator_received". Abort.
+Print Assumptions UnitsReceive.operator_received.
