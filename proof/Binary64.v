@@ -90,7 +90,8 @@ Proof.
   assert (0 <= INR (length ps) * u64) by (apply Rmult_le_pos; lra).
   assert (gamma u64 (length ps) <= 1) by nra.
   assert (gamma u64 (length ps) * sizeR ps <= 1 * sizeR ps) by (apply Rmult_le_compat_r; lra).
-  replace x with (x - sumR ps + sumR ps) by ring. pose proof (Rabs_triang (x - sumR ps) (sumR ps)). lra.
+  replace x with (x - sumR ps + sumR ps) by ring. pose proof (Rabs_triang (x - sumR ps) (sumR ps)).
+  lra.
 Qed.
 
 (* So every single operation of a sum whose sizes are small enough stays within any such limit. *)

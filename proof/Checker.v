@@ -291,7 +291,8 @@ Proof.
 apply: model_right_local => /= [||o s /case_outcome[_ [l [r E]]]].
 - by rewrite (proj1 RB) /zero_row size_ok.
 - by have [-> _] := empty_ok.
-exists l, r; have mE := congr1 (map write) E; move: mE; rewrite -map_comp map_cat /= !map_nseq => <-.
+exists l, r; have mE := congr1 (map write) E; move: mE;
+  rewrite -map_comp map_cat /= !map_nseq => <-.
 by rewrite reducedE.
 Qed.
 

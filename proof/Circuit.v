@@ -26,7 +26,6 @@ Definition total (s : seq Z) : Z := foldr Z.add 0%Z s.
 Definition cumsum (s : seq Z) : seq Z := scanl Z.add 0%Z s.
 Fixpoint dot (x y : row) : Z :=
   match x, y with a :: x, b :: y => (a * b + dot x y)%Z | _, _ => 0%Z end.
-Definition times (x : row) (W : seq row) : row := map (dot x) W. (* x W *)
 
 (* ---- what is learned or written down. Without a rank gate: S = 1 and G_R = [::]. ---- *)
 Record weights := Weights {

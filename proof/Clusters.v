@@ -126,7 +126,8 @@ Let filter_none (T : Type) (s : seq T) (t : seq nat) a : size s = size t -> all 
 Proof. by elim: s t => [|x s IH] [|y t] //= [E] /andP[/negbTE -> h]; rewrite IH. Qed.
 
 (* an unmasked position separates what is before it from what is after it *)
-Lemma by_number_cut l x l' : by_number (l ++ (false, x) :: l') = by_number l ++ keep x :: by_number l'.
+Lemma by_number_cut l x l' : by_number (l ++ (false, x) :: l')
+  = by_number l ++ keep x :: by_number l'.
 Proof.
 rewrite /by_number !clusters_numbers /unzip1 /unzip2 !map_cat numbers_cat /= !addn0 add0n.
 rewrite -/(unzip1 l) -/(unzip1 l') -/(unzip2 l) -/(unzip2 l').

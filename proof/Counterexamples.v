@@ -38,7 +38,8 @@ Example with_them_it_is_right :
   left_over (model right_G_PE) with_empty_positions = [:: one_hot xor (value_token 1)].
 Proof. by vm_compute. Qed.
 
-(* 1. Without the empty position after `)`, siblings become one cluster: nothing sensible is left. *)
+(* 1. Without the empty position after `)`, siblings become one cluster: nothing sensible is
+   left. *)
 Example without_them_it_is_wrong :
   left_over (model right_G_PE) without <> [:: one_hot xor (value_token 1)].
 Proof. by vm_compute. Qed.
@@ -88,7 +89,8 @@ Example a_sum_that_loses_its_sign :
   /\ summed (near u64) [:: - 2 ^ 53; 1; 2 ^ 53]%R 0%R.
 Proof.
 set T := (2 ^ 53)%R; have T0 : (0 < T)%R by apply: pow_lt; lra.
-have u : (u64 = 2 * / T)%R by rewrite /u64 /T -(tech_pow_Rmult 2 52); field; apply: pow_nonzero; lra.
+have u : (u64 = 2 * / T)%R by rewrite /u64 /T -(tech_pow_Rmult 2 52); field; apply: pow_nonzero;
+  lra.
 have same e : near u64 e e.
   exists 0%R; split; last ring.
   rewrite Rabs_R0 u; apply: Rmult_le_pos; [lra|left; exact: Rinv_0_lt_compat].

@@ -87,7 +87,8 @@ Qed.
 
 Lemma collapse_join j g h : collapse j (join g h) = join (collapse j g) (collapse j h).
 Proof. by elim: g => //= [x g ->//|s _ g ->]; case: ifP => //= _; rewrite join_cells. Qed.
-Lemma collapse_joined j gs h : collapse j (joined gs h) = joined (map (collapse j) gs) (collapse j h).
+Lemma collapse_joined j gs h : collapse j (joined gs h)
+  = joined (map (collapse j) gs) (collapse j h).
 Proof. by elim: gs => //= g gs IH; rewrite collapse_join IH. Qed.
 Lemma collapse_cells j s g : collapse j (cells s g) = cells s (collapse j g).
 Proof. by elim: s => //= x s ->. Qed.

@@ -58,7 +58,8 @@ Lemma dot_size m x k : (0 <= m)%Z -> all (Z.leb 0) x -> within m k ->
 Proof.
 move=> m0; have T (s : row) : all (Z.leb 0) s -> (0 <= total s)%Z.
   by elim: s => //= y s IH /andP[/Z.leb_le y0 /IH]; lia.
-elim: x k => [|a x IH] [|b k] //= => [||/andP[/Z.leb_le a0 /T t0]|/andP[/Z.leb_le a0 xs]]; try lia; try nia.
+elim: x k => [|a x IH] [|b k] //= => [||/andP[/Z.leb_le a0 /T t0]|/andP[/Z.leb_le a0 xs]]; try lia;
+  try nia.
 by case/andP=> /Z.leb_le bm /(IH k xs) le; rewrite Z.abs_mul (Z.abs_eq a) //; nia.
 Qed.
 
@@ -124,18 +125,22 @@ have -> : [seq (dot y.1 k, y.1) | y <- C & slot (S w) y.2 == s] = [seq (dot y k,
   by rewrite /rows -map_comp.
 rewrite weighted_nth // -map_comp /=.
 have uR : all unit_row rows.
-  by rewrite /rows all_map; elim: (C) uC => //= y C' IH /andP[uy /IH uC']; case: ifP => //= _; rewrite uy.
+  by rewrite /rows all_map; elim: (C) uC => //= y C' IH /andP[uy /IH uC']; case: ifP => //= _;
+    rewrite uy.
 have fR : (Z.of_nat (count busy rows) <= tokens)%Z.
   apply: Z.le_trans few; apply: inj_le; apply/leP; rewrite /rows count_map.
   by rewrite count_filter; apply: sub_count => y /= /andP[].
 have Sv' : summed format (map IZR (0%Z :: [seq (dot y k * nth 0 y t)%Z | y <- rows])) v
-    /\ (whole_size [seq (dot y k * nth 0 y t)%Z | y <- rows] <= k_most * Z.of_nat (count busy rows))%Z.
+    /\ (whole_size [seq (dot y k * nth 0 y t)%Z | y <- rows]
+        <= k_most * Z.of_nat (count busy rows))%Z.
   move: Sv; rewrite /= => Sv; suff [E le] : [seq (q.1 * IZR (nth 0%Z q.2 t))%R | q <- zip kv rows]
       = map IZR [seq (dot y k * nth 0 y t)%Z | y <- rows]
-      /\ (whole_size [seq (dot y k * nth 0 y t)%Z | y <- rows] <= k_most * Z.of_nat (count busy rows))%Z.
+      /\ (whole_size [seq (dot y k * nth 0 y t)%Z | y <- rows]
+          <= k_most * Z.of_nat (count busy rows))%Z.
     by rewrite -E.
   elim: Fk uR {fR Sv} => [_|y kv' rs kvs Hy _ IH /= /andP[uy uR]]; first by split=> //=; lia.
-  have [-> d] := device_dot_exact k_fits uy ks Hy; have [-> le] := IH uR; rewrite mult_IZR; split=> //.
+  have [-> d] := device_dot_exact k_fits uy ks Hy; have [-> le] := IH uR; rewrite mult_IZR;
+    split=> //.
   have n := nth_unit t uy; rewrite Z.abs_mul (Z.abs_eq (nth _ _ _)); last lia.
   case E: (busy y); first by rewrite add1n Nat2Z.inj_succ; nia.
   by rewrite (idle_nth t (negbT E)) Z.mul_0_r add0n; lia.
@@ -148,7 +153,8 @@ Definition entry (s t : nat) : Z :=
   total [seq (dot x c.1 * nth 0 (sums w C s c.2) t)%Z | c <- zip (W_Q w) (W_K w)].
 
 Lemma received_entries : received w x C
-  = [seq entry st.1 st.2 | st <- flatten [seq [seq (s, t) | t <- iota 0 (D w)] | s <- iota 0 (S w)]].
+  = [seq entry st.1 st.2
+    | st <- flatten [seq [seq (s, t) | t <- iota 0 (D w)] | s <- iota 0 (S w)]].
 Proof.
 rewrite /received map_flatten -map_comp; congr flatten; apply: eq_map => s /=.
 by rewrite weighted_total -map_comp; apply: eq_map => t /=; rewrite /entry -map_comp.
@@ -163,7 +169,8 @@ have bz : all (fun c => within q_most c.1 && within k_most c.2) (zip (W_Q w) (W_
   by rewrite zq zk /= IH.
 have [E le] : [seq (q.1 * q.2)%R | q <- zip qs ss] = map IZR terms
     /\ (whole_size terms <= q_most * (k_most * tokens) * Z.of_nat (size (zip (W_Q w) (W_K w))))%Z.
-  rewrite /terms; elim: Fq ss Fs bz {Sh terms} => [|c q l qs' Hq _ IH] ss Fs; inversion_clear Fs => //=.
+  rewrite /terms; elim: Fq ss Fs bz {Sh terms} => [|c q l qs' Hq _ IH] ss Fs;
+    inversion_clear Fs => //=.
     by move=> _; split=> //; lia.
   case/andP=> /andP[zq zk] bl; have [-> d] := device_dot_exact q_fits ux zq Hq.
   have [-> n0] := device_sum_exact tD zk H.

@@ -52,7 +52,8 @@ Lemma dot_largest (H c : row) :
 Proof.
 have T (s : row) : (0 <= total (absolute s))%Z by elim: s => //= x s; lia.
 elim: H c => [|h H IH] [|w c] //=; first by rewrite /largest /=; lia.
-have := IH c; have := T H; have := @largest_nonneg c; rewrite /largest /= -/(absolute c) -/(largest c).
+have := IH c; have := T H; have := @largest_nonneg c;
+  rewrite /largest /= -/(absolute c) -/(largest c).
 set m := largest c; have : (Z.abs w <= Z.max (Z.abs w) m)%Z by lia.
 have : (m <= Z.max (Z.abs w) m)%Z by lia.
 move: (Z.max _ _) (Z.abs_nonneg h) => M h0 mM wM m0 t0 D; nia.
@@ -88,7 +89,8 @@ have S0 : 0 <= IZR s by apply: (IZR_le 0 s).
 have hS : Rabs (IZR h) <= IZR s by rewrite -abs_IZR; apply: IZR_le.
 (* the square of what is near h, and then its rounding *)
 have sq : Rabs (x * x - IZR (h * h)) <= 2 * IZR s * E + E * E.
-  rewrite mult_IZR; have -> : x * x - IZR h * IZR h = (x - IZR h) * (2 * IZR h + (x - IZR h)) by ring.
+  rewrite mult_IZR; have -> : x * x - IZR h * IZR h = (x - IZR h) * (2 * IZR h + (x - IZR h))
+    by ring.
   rewrite Rabs_mult; have T := Rabs_triang (2 * IZR h) (x - IZR h).
   rewrite (Rabs_mult 2) (Rabs_pos_eq 2) in T; last lra.
   have P1 := Rabs_pos (x - IZR h); have P2 := Rabs_pos (2 * IZR h + (x - IZR h)).
@@ -144,7 +146,8 @@ move=> M0; elim: x exact sizes errors c => [|x xs IH] [|z zs] [|s ss] [|e es] //
 - by move=> _; rewrite Rminus_0_r Rabs_R0; split; rewrite /Rdiv; lra.
 move=> [cl zs_ e0 /(IH _ _ _ c)[I1 I2]]; rewrite !plus_IZR !mult_IZR abs_IZR.
 set W := Rabs (IZR w); have W0 : 0 <= W by apply: Rabs_pos.
-have Ee : 0 <= IZR e / M by apply: Rmult_le_pos; [apply: (IZR_le 0 e)|left; apply: Rinv_0_lt_compat].
+have Ee : 0 <= IZR e / M by apply: Rmult_le_pos; [apply: (IZR_le 0 e)|left;
+  apply: Rinv_0_lt_compat].
 have xw : Rabs (x * IZR w - IZR z * IZR w) <= IZR e / M * W.
   by rewrite -Rmult_minus_distr_r Rabs_mult; apply: Rmult_le_compat_r.
 have zS : Rabs (IZR z) <= IZR s by rewrite -abs_IZR; apply: IZR_le.
@@ -154,7 +157,8 @@ have xS : Rabs (x * IZR w) <= (IZR s + IZR e / M) * W.
 have split_ : (IZR e * W + IZR (dot es (absolute c))) / M
    = IZR e / M * W + IZR (dot es (absolute c)) / M by field; lra.
 rewrite split_; split; last by lra.
-have T := Rabs_triang (x * IZR w - IZR z * IZR w) (sumR [seq q.1 * q.2 | q <- zip xs (map IZR c)] - IZR (dot zs c)).
+have T := Rabs_triang (x * IZR w - IZR z * IZR w) (sumR [seq q.1 * q.2 | q <- zip xs (map IZR c)] -
+  IZR (dot zs c)).
 apply: Rle_trans (Rle_trans _ _ _ _ T) _; last by lra.
 by right; congr Rabs; ring.
 Qed.

@@ -23,7 +23,8 @@ Record perceptron := Perceptron {
 Definition activate (a : activation) (z : Z) : Z := if a is Square then (z * z)%Z else Z.max z 0.
 Definition degree (a : activation) : nat := if a is Square then 2 else 1.
 
-Definition affine (W : seq row) (b : row) (x : row) : row := [seq (dot x c.1 + c.2)%Z | c <- zip W b].
+Definition affine (W : seq row) (b : row) (x : row) : row :=
+  [seq (dot x c.1 + c.2)%Z | c <- zip W b].
 
 Definition hidden (p : perceptron) (H : row) : row := affine (W_1 p) (b_1 p) H.
 
@@ -33,7 +34,8 @@ Definition scale_2 (p : perceptron) : Z := (2 ^ Z.of_nat (unit_1 p * degree (act
 Definition outputs (p : perceptron) (H : row) : row :=
   affine (W_2 p) [seq (b * scale_2 p)%Z | b <- b_2 p] (map (activate (act p)) (hidden p H)).
 
-(* f(H) = 1/2 on the coordinates of the output of the bag that H equals, -1/2 elsewhere; times two *)
+(* f(H) = 1/2 on the coordinates of the output of the bag that H equals, -1/2 elsewhere;
+   times two *)
 Definition look_up (bags results : seq row) (H : row) : row :=
   if [seq q.2 | q <- zip bags results & all2 Z.eqb q.1 H] is r :: _
   then [seq (if 0 <? z then 1 else -1)%Z | z <- r]

@@ -33,7 +33,8 @@ Proof. by elim: a => //= e a IH [-> /IH ->]. Qed.
 Lemma layout_pad_none e : playout A (pad_none e) = layout A e.
 Proof.
 elim/expr_induction: e => //= o a IH.
-rewrite /playout /= flat_joined /= flat_joined /= flat_cells !cats0 !size_map -catA map_take map_drop.
+rewrite /playout /= flat_joined /= flat_joined /= flat_cells !cats0 !size_map -catA map_take
+  map_drop.
 by rewrite -!map_comp (map_eq IH).
 Qed.
 

@@ -73,7 +73,8 @@ Lemma layer_close h active :
     (map (activate (act p)) (hidden_sizes p most)) (hidden_errors p width most)
   /\ (size active <= size (W_1 p))%N.
 Proof.
-rewrite /may_layer /hidden /affine /hidden_sizes /hidden_errors /hidden_sizes => L Ac; split; last first.
+rewrite /may_layer /hidden /affine /hidden_sizes /hidden_errors /hidden_sizes => L Ac; split;
+  last first.
   have <- : size h = size active by elim: Ac => //= x y hs ys _ _ ->.
   have -> : size h = size (zip (W_1 p) (b_1 p)) by elim: L => //= x y hs ys _ _ ->.
   by rewrite size_zip geq_minl.
@@ -126,7 +127,8 @@ have -> : IZR (output_bound p width most c b) / (M * IZR base)
     = spread / M + IZR (growth (count_2 p)) / IZR base
       * (IZR sizes + spread / M + IZR (Z.abs (b * scale_2 p))).
   rewrite /output_bound Z.abs_mul (Z.abs_eq (scale_2 p)) //.
-  rewrite -/sizes plus_IZR (mult_IZR _ base) (mult_IZR (growth _)) plus_IZR (mult_IZR (activated_base _)).
+  rewrite -/sizes plus_IZR (mult_IZR _ base) (mult_IZR (growth _)) plus_IZR (mult_IZR
+    (activated_base _)).
   by rewrite plus_IZR -/spread -/M; field; lra.
 rewrite plus_IZR.
 have -> : U2 * F * z - (IZR (dot exact c) + IZR (b * scale_2 p))
@@ -145,7 +147,8 @@ have close_z := output_close cl sa H0.
 set z := (dot exact c + b * scale_2 p)%Z in far close_z *.
 have MB : 0 < M * IZR base by apply: Rmult_lt_0_compat; [exact: M_pos|exact: base_pos].
 have far' : IZR (output_bound p width most c b) / (M * IZR base) < Rabs (IZR z).
-  apply: (Rmult_lt_reg_r (M * IZR base)) => //; rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r; last lra.
+  apply: (Rmult_lt_reg_r (M * IZR base)) => //; rewrite /Rdiv Rmult_assoc Rinv_l ?Rmult_1_r;
+    last lra.
   by rewrite -abs_IZR /M -(mult_IZR _ base) -mult_IZR; apply: IZR_lt; exact: far.
 have [k1 k2] := sign_kept _ _ _ close_z far'.
 have K0 : 0 < bpow radix2 (Z.of_nat (unit_2 p)) * F.
@@ -161,6 +164,7 @@ Theorem rounding_keeps_signs p width most H y :
   (unit_1 p <= 149)%N -> (unit_2 p <= 149)%N -> outputs_certain p width most H (outputs p H) ->
   may_output binary64 p H y -> Forall2 (fun z' z => 0 < z' <-> (0 < z)%Z) y (outputs p H).
 Proof.
-move=> u1 u2 sure /(output_near u1 u2) out; case/and4P: (sure) => /andP[f1 f2] /eqP sz /Z.leb_le le _.
+move=> u1 u2 sure /(output_near u1 u2) out;
+  case/and4P: (sure) => /andP[f1 f2] /eqP sz /Z.leb_le le _.
 exact: signs_are_kept f1 f2 sz le _ sure out.
 Qed.

@@ -128,7 +128,8 @@ Definition span_cells o (a : seq (padded L)) : seq cell :=
 
 Lemma size_span_cells o a : size (span_cells o a) = span_width A a.
 Proof.
-rewrite /span_cells /span_width /= -[in RHS](cat_take_drop (before L (size a)) (map (forest_of A) a)).
+rewrite /span_cells /span_width /= -[in RHS](cat_take_drop (before L (size a)) (map (forest_of A)
+  a)).
 by rewrite map_cat flatten_cat !size_cat /= -!plusE; lia.
 Qed.
 
@@ -149,7 +150,8 @@ move=> tk d0; have [||l [r E]] := @reduced_span o (map (@peval L) a) (span_cells
 - by rewrite size_map.
 - exact: full_span.
 have sz : span_width A a = l + r.+1.
-  by rewrite -(size_span_cells o) -[LHS](size_map (fun x => local x (ranked (rank_gate G) (span_cells o a))));
+  by rewrite -(size_span_cells o) -[LHS](size_map (fun x =>
+    local x (ranked (rank_gate G) (span_cells o a))));
      rewrite -reducedE E size_cat /= !size_nseq.
 have -> : where_value o a = l.
   rewrite /where_value E sz find_cat ifF; last by apply/negbTE; rewrite has_nseq /= eqxx andbF.
@@ -234,7 +236,8 @@ rewrite [outcome _ _ _ _ _ _ _]/=; case: ifP => j1; last first.
   have {}dj : foldr maxn 0 (map (@pdepth L) a) <= j.-1 by case: (j) dj.
   have join_sees s g : (forall q, List.In q s -> List.In q a) ->
       All sees_case (outcome (opening A) (closing A) G Kept Sees j.-1 g) ->
-      All sees_case (outcome (opening A) (closing A) G Kept Sees j.-1 (joined (map (forest_of A) s) g)).
+      All sees_case (outcome (opening A) (closing A) G Kept Sees j.-1 (joined (map (forest_of A) s)
+        g)).
     move=> sub H0; elim: s sub => //= q s IHs sub.
     have qa : List.In q a by apply: sub; left.
     have {}IHs := IHs (fun r i => sub r (or_intror i)).

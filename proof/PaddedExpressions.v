@@ -8,7 +8,9 @@ From Exactformer Require Import DepthOneReduction Expressions.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 (* A leaf with l empty positions before it and r after it. *)
-Inductive padded (L : language) := PLeaf of nat & value L & nat | PNode of operator L & seq (padded L).
+Inductive padded (L : language) :=
+  | PLeaf of nat & value L & nat
+  | PNode of operator L & seq (padded L).
 Arguments PLeaf {L}.
 
 Section Padded.
@@ -99,7 +101,8 @@ rewrite size_map tk /=.
 by elim: a IH wa {tk} => //= p a IHa [hp ha] /andP[wp wa]; rewrite hp // IHa.
 Qed.
 
-Lemma pdepth_evaluated j p : 0 < j -> pdepth p <= j -> pdepth (evaluated j p) = minn (pdepth p) j.-1.
+Lemma pdepth_evaluated j p : 0 < j -> pdepth p <= j ->
+  pdepth (evaluated j p) = minn (pdepth p) j.-1.
 Proof.
 elim/padded_induction: p j => [l v r|o a IH] j j0 /=; first by rewrite min0n.
 case: ifP => [j1 _|j1 dj] /=; first by case: (j) j0 j1 => [|[|n]] //; rewrite minn0.
@@ -198,7 +201,8 @@ Let foldr_max_cat s t : foldr maxn 0 (s ++ t) = maxn (foldr maxn 0 s) (foldr max
 Proof. by elim: s => /= [|x s ->]; rewrite ?max0n ?maxnA. Qed.
 
 Lemma full_parts a : foldr maxn 0 (map pdepth a) = 0 -> let k := before L (size a) in
-  full (flatten (map flat (take k (map forest_of a)))) = full (map (of_value A) (take k (map peval a)))
+  full (flatten (map flat (take k (map forest_of a))))
+    = full (map (of_value A) (take k (map peval a)))
   /\ full (flatten (map flat (drop k (map forest_of a))))
      = full (map (of_value A) (drop k (map peval a))).
 Proof.

@@ -1,6 +1,6 @@
 (* T3 for the perceptron: if the check of Margin.v accepts a bag, then whatever binary64 makes of it,
-   operation by operation and in any order, has the signs of the exact outputs. And the exact
-   outputs of the float weights are the whole-number outputs of Feedforward.v, scaled. *)
+   operation by operation and in any order, has the signs of the exact outputs. Here: what a device
+   may compute, that nothing underflows, and that it may be looked at in whole numbers. *)
 From Coq Require Import Reals Lra Lia List ZArith.
 From Flocq Require Import Core.
 From mathcomp Require Import all_ssreflect.
@@ -97,13 +97,16 @@ Lemma count_whole_terms x c b : (size (whole_terms x c b) <= (size x).+1)%N.
 Proof. by rewrite size_cat size_map size_zip addn1 ltnS geq_minl. Qed.
 
 (* a first layer of float weights, times its unit, is one of whole numbers *)
-Lemma scaled_layer_1 may_u unit H c b z : summed (near may_u) (terms (map IZR H) (map (over unit) c) (over unit b)) z ->
+Lemma scaled_layer_1 may_u unit H c b z : summed (near may_u) (terms (map IZR H) (map (over unit)
+  c) (over unit b)) z ->
   summed (near may_u) (map IZR (whole_terms H c b)) (bpow radix2 (Z.of_nat unit) * z).
 Proof.
 move/(summed_scaled may_u (bpow radix2 (Z.of_nat unit))); set F := bpow _ _.
 have FI x : F * (x * bpow radix2 (- Z.of_nat unit)) = x.
   by rewrite /F (Rmult_comm x) -Rmult_assoc -bpow_plus Z.add_opp_diag_r Rmult_1_l.
-suff -> : List.map (Rmult F) (terms (map IZR H) (map (over unit) c) (over unit b)) = map IZR (whole_terms H c b) by [].
+suff -> : List.map (Rmult F) (terms (map IZR H) (map (over unit) c) (over unit b))
+  = map IZR (whole_terms H c b) by [].
 rewrite /terms /whole_terms List.map_app map_cat /=; congr cat; last by rewrite FI.
-by elim: H c => [|h H IH] [|w c] //=; rewrite IH /over -Rmult_assoc (Rmult_comm F) Rmult_assoc FI mult_IZR.
+by elim: H c => [|h H IH] [|w c] //=;
+  rewrite IH /over -Rmult_assoc (Rmult_comm F) Rmult_assoc FI mult_IZR.
 Qed.

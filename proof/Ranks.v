@@ -117,7 +117,8 @@ Qed.
 (* a run ends at an unmasked position or at the end *)
 Definition ends l := if l is (true, _) :: _ then false else true.
 
-Lemma runs_run C C' l : ends l -> runs C (map (pair true) C' ++ l) = reduced (C ++ C') ++ runs [::] l.
+Lemma runs_run C C' l : ends l ->
+  runs C (map (pair true) C' ++ l) = reduced (C ++ C') ++ runs [::] l.
 Proof.
 elim: C' C => [|x C' IH] C h /=; last by rewrite IH // cat_rcons.
 by rewrite cats0; case: l h => [|[[] x] l] //= _; rewrite reduced_nil ?cats0.

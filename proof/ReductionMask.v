@@ -1,5 +1,6 @@
 (* Lemma 1 of the paper, reduction mask: with the gate +1 on `(`, -1 on `)` and 0 elsewhere, the
-   larger of the two depth counts is the nesting depth, and the mask is exactly the deepest spans. *)
+   larger of the two depth counts is the nesting depth, and the mask is exactly the deepest
+   spans. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Forests.

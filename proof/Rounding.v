@@ -94,13 +94,19 @@ Proof.
       pose proof (Rabs_triang (x - sumR s) (y - sumR t)). lra. }
     rewrite sumR_app, sizeR_app, app_length. fold n m.
     pose proof (summed_nonempty _ _ _ Hx) as N1. pose proof (summed_nonempty _ _ _ Hy) as N2.
-    pose proof (Rabs_triang (sumR s) (sumR t)). pose proof (sumR_le_sizeR s). pose proof (sumR_le_sizeR t).
+    pose proof (Rabs_triang (sumR s) (sumR t)). pose proof (sumR_le_sizeR s).
+    pose proof (sumR_le_sizeR t).
     pose proof (sizeR_nonneg s). pose proof (sizeR_nonneg t).
-    assert (u * Rabs (sumR s + sumR t) <= u * (sizeR s + sizeR t)) by (apply Rmult_le_compat_l; lra).
-    assert (G1 : gamma (Datatypes.S n) <= gamma (n + m)) by (apply gamma_mono; unfold n, m in *; lia).
-    assert (G2 : gamma (Datatypes.S m) <= gamma (n + m)) by (apply gamma_mono; unfold n, m in *; lia).
-    assert (gamma (Datatypes.S n) * sizeR s <= gamma (n + m) * sizeR s) by (apply Rmult_le_compat_r; lra).
-    assert (gamma (Datatypes.S m) * sizeR t <= gamma (n + m) * sizeR t) by (apply Rmult_le_compat_r; lra).
+    assert (u * Rabs (sumR s + sumR t) <= u * (sizeR s + sizeR t)) by (apply Rmult_le_compat_l;
+      lra).
+    assert (G1 : gamma (Datatypes.S n) <= gamma (n + m)) by (apply gamma_mono; unfold n, m in *;
+      lia).
+    assert (G2 : gamma (Datatypes.S m) <= gamma (n + m)) by (apply gamma_mono; unfold n, m in *;
+      lia).
+    assert (gamma (Datatypes.S n) * sizeR s <= gamma (n + m) * sizeR s)
+      by (apply Rmult_le_compat_r; lra).
+    assert (gamma (Datatypes.S m) * sizeR t <= gamma (n + m) * sizeR t)
+      by (apply Rmult_le_compat_r; lra).
     rewrite gamma_succ in *. lra.
   - rewrite <- (sumR_permutation _ _ P), <- (sizeR_permutation _ _ P), <- (Permutation_length P).
     exact IH.
@@ -115,7 +121,8 @@ Proof.
   rewrite S_INR in *. pose proof (pos_INR n) as P.
   assert (P1 : 0 <= INR n * u) by (apply Rmult_le_pos; lra).
   assert (h' : INR n * u <= 1 / 2) by nra. specialize (IH h'). rewrite gamma_succ.
-  assert (u * gamma n <= u * (INR n * u + INR n * u * (INR n * u))) by (apply Rmult_le_compat_l; lra).
+  assert (u * gamma n <= u * (INR n * u + INR n * u * (INR n * u))) by (apply Rmult_le_compat_l;
+    lra).
   nra.
 Qed.
 

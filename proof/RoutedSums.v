@@ -16,7 +16,8 @@ Definition float16 := rounds (-24) 11.
 Definition bfloat16 := rounds (-133) 8.
 Definition binary64 := rounds (-1074) 53.
 
-Fixpoint whole_size (zs : list Z) : Z := match zs with [] => 0 | z :: zs => Z.abs z + whole_size zs end%Z.
+Fixpoint whole_size (zs : list Z) : Z :=
+  match zs with [] => 0 | z :: zs => Z.abs z + whole_size zs end%Z.
 Fixpoint whole_sum (zs : list Z) : Z := match zs with [] => 0 | z :: zs => z + whole_sum zs end%Z.
 
 Section Format.
@@ -73,7 +74,8 @@ Proof.
     rewrite whole_size_app in le. rewrite whole_sum_app.
     pose proof (whole_size_nonneg zs1). pose proof (whole_size_nonneg zs2).
     rewrite (IHx zs1), (IHy zs2) in Hz by (auto; lia). rewrite <- plus_IZR in Hz.
-    apply whole_is_exact; [|exact Hz]. pose proof (whole_sum_le zs1). pose proof (whole_sum_le zs2). lia.
+    apply whole_is_exact; [|exact Hz]. pose proof (whole_sum_le zs1).
+    pose proof (whole_sum_le zs2). lia.
   - subst t. apply Permutation_map_inv in P. destruct P as (zs' & E & P).
     rewrite (whole_sum_permutation _ _ P). apply IH; [exact E|].
     now rewrite <- (whole_size_permutation _ _ P).

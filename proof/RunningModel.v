@@ -6,7 +6,8 @@ From Coq Require Import Reals Lra Lia List ZArith.
 From Flocq Require Import Core.
 From mathcomp Require Import all_ssreflect.
 From Exactformer Require Import Circuit Ranks Forests GatedResidual Expressions PaddedExpressions.
-From Exactformer Require Import NextState GlobalEvaluation TypedAttention Feedforward Checker Margin.
+From Exactformer Require Import NextState GlobalEvaluation TypedAttention Feedforward Checker
+  Margin.
 From Exactformer Require Import Verdict Rounding RoutedSums PerceptronRounding MarginSound.
 From Exactformer Require Import DeviceAttention.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
@@ -50,7 +51,8 @@ Lemma unit_row_one_hot a t : unit_row (one_hot a t).
 Proof.
 have ge0 (l : seq nat) : all (Z.leb 0) [seq (if i == t then 1 else 0)%Z | i <- l].
   by elim: l => //= i l ->; case: eqP.
-have tot (l : seq nat) : total [seq (if i == t then 1 else 0)%Z | i <- l] = Z.of_nat (count_mem t l).
+have tot (l : seq nat) : total [seq (if i == t then 1 else 0)%Z | i <- l]
+  = Z.of_nat (count_mem t l).
   elim: l => //= i l ->; rewrite Nat2Z.inj_add; congr Z.add; by case: eqP.
 rewrite /unit_row /one_hot ge0 tot count_uniq_mem ?iota_uniq //; apply/Z.leb_le.
 by case: (_ \in _).
@@ -149,7 +151,8 @@ have le2 : size [seq y <- C | y.1 != empty A] <= size s + 3.
   apply: leq_trans (size_subseq (filter_subseq _ _)) _.
   have : size (take (before L (size s)) s) + size (drop (before L (size s)) s) = size s.
     by rewrite -size_cat cat_take_drop.
-  by rewrite /word /= size_cat /= size_cat /= !size_map => E; apply/leP; rewrite -!plusE in E *; lia.
+  by rewrite /word /= size_cat /= size_cat /= !size_map => E; apply/leP; rewrite -!plusE in E *;
+    lia.
 by move/leP: le1; move/leP: le2; move/leP: le3; rewrite -!plusE; lia.
 Qed.
 
@@ -170,7 +173,8 @@ move=> xC [H [recv feed]]; have sure := received_certain xC.
 have [ux uC few] := case_units xC.
 have [qs q1] := within_largest W_Q; have [ks k1] := within_largest W_K.
 have t1 : (1 <= Z.of_nat (3 + fan_in a))%Z by rewrite -plusE; lia.
-have := @device_received_exact w _ _ emin_le p_ge _ _ _ _ _ ux uC few qs ks q1 k1 t1 routing_fits _ recv.
+have := @device_received_exact w _ _ emin_le p_ge _ _ _ _ _ ux uC few qs ks q1 k1 t1 routing_fits _
+  recv.
 have inj : injective (map IZR) by apply: inj_map; exact: eq_IZR.
 move/inj=> E; rewrite E in feed; rewrite (feed_exact sure feed) /model_local /tokens.
 by congr (threshold (compute ff (received w x _))); elim: (C) => //= -[u v] l <-.
@@ -206,7 +210,8 @@ suff H n q X0 k0 : pwf q -> pdepth q <= n ->
     may_run emin p w ff (inside_of A q pad) n (state_of A q (size pad)) X0 k0 ->
     exists2 i, i < PaddedExpressions.width A q
       & (X0, k0) = (only A (PaddedExpressions.width A q + size pad) i (peval q), pdepth q).
-  rewrite /input /answers; have := H (limit id (state_of A (pad_none e) (size pad))) (pad_none e) X k.
+  rewrite /input /answers; have := H (limit id (state_of A (pad_none e) (size pad))) (pad_none e) X
+    k.
   rewrite wf_pad_none depth_pad_none /inside_of /PaddedExpressions.width /state_of !layout_pad_none.
   rewrite eval_pad_none; apply=> //; rewrite -depth_pad_none -layout_pad_none.
   exact: (limit_state (read := id) opened (pad_none e) (size pad)).

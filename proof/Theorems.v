@@ -1,6 +1,8 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
-From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel Scaling TypedAttention Units UnitsReceive.
+From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention
+  GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums
+    RunningModel Scaling TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.

@@ -40,13 +40,15 @@ Qed.
 (* ---- Q (K^T X) = (Q K^T) X: attention adds up a bag ---- *)
 
 (* how often a position that holds x receives each y: an entry of Q K^T *)
-Definition route (x y : row) : Z := total [seq (dot x c.1 * dot y c.2)%Z | c <- zip (W_Q w) (W_K w)].
+Definition route (x y : row) : Z :=
+  total [seq (dot x c.1 * dot y c.2)%Z | c <- zip (W_Q w) (W_K w)].
 
 Definition bag_entry (x : row) (C : seq (row * Z)) (s t : nat) : Z :=
   total [seq (route x y.1 * nth 0 y.1 t)%Z | y <- C & slot (S w) y.2 == s].
 
 Lemma total_skips_zeros (l : seq (Z * row)) t :
-  total [seq (q.1 * nth 0 q.2 t)%Z | q <- l & ~~ (q.1 =? 0)%Z] = total [seq (q.1 * nth 0 q.2 t)%Z | q <- l].
+  total [seq (q.1 * nth 0 q.2 t)%Z | q <- l & ~~ (q.1 =? 0)%Z]
+    = total [seq (q.1 * nth 0 q.2 t)%Z | q <- l].
 Proof. by elim: l => //= q l IH; case: Z.eqb_spec => [->|_] /=; rewrite IH. Qed.
 
 Theorem received_is_a_bag x C : received w x C
@@ -57,7 +59,8 @@ apply/eq_in_map => t; rewrite mem_iota add0n => /andP[_ tD]; rewrite total_skips
 rewrite /bag_entry /route; set C_s := [seq y <- C | _].
 have E c : nth 0%Z (sums w C s c) t = total [seq (dot y.1 c * nth 0 y.1 t)%Z | y <- C_s].
   by rewrite /sums /weighted (nth_map 0) ?size_iota // nth_iota // total_skips_zeros -map_comp.
-rewrite (eq_map (f2 := fun c => (dot x c.1 * total [seq (dot y.1 c.2 * nth 0 y.1 t)%Z | y <- C_s])%Z));
+rewrite (eq_map (f2 := fun c => (dot x c.1 * total [seq (dot y.1 c.2 * nth 0 y.1 t)%Z
+  | y <- C_s])%Z));
   last by move=> c /=; rewrite E.
 elim: (zip (W_Q w) (W_K w)) => /= [|c l IH]; first by elim: (C_s) => //= y C' <-.
 rewrite {}IH; elim: (C_s) => /= [|y C' IH]; first by rewrite Z.mul_0_r.
@@ -68,9 +71,11 @@ Qed.
 Corollary received_in_any_order x C C' : perm_eq C C' -> received w x C = received w x C'.
 Proof.
 move=> pC; rewrite !received_is_a_bag; congr flatten; apply: eq_map => s; apply: eq_map => t.
-rewrite /bag_entry; have : perm_eq [seq y <- C | slot (S w) y.2 == s] [seq y <- C' | slot (S w) y.2 == s].
+rewrite /bag_entry.
+have : perm_eq [seq y <- C | slot (S w) y.2 == s] [seq y <- C' | slot (S w) y.2 == s].
   exact: perm_filter.
-move/(perm_map (fun y : row * Z => (route x y.1 * nth 0 y.1 t)%Z)); set l := map _ _; set l' := map _ _.
+move/(perm_map (fun y : row * Z => (route x y.1 * nth 0 y.1 t)%Z)); set l := map _ _;
+  set l' := map _ _.
 have cat (u v : seq Z) : total (u ++ v) = (total u + total v)%Z by elim: u => //= z u ->; lia.
 move/(catCA_perm_ind (P := fun u => total l = total u)); apply=> // u v r ->.
 by rewrite !cat; lia.

@@ -45,7 +45,8 @@ Definition max_units n slots : units :=
   Units [seq counts n slots (fun x => one_if (v <= x)) 0 1 0 | v <- iota 1 n.-1] (iota 0 n).
 Definition min_units n slots : units :=
   Units [seq counts n slots (fun x => one_if (x < v)) 0 1 0 | v <- iota 1 n.-1] (rev (iota 0 n)).
-Definition complement_of n (us : units) : units := Units (parts us) [seq n.-1 - x | x <- readout us].
+Definition complement_of n (us : units) : units :=
+  Units (parts us) [seq n.-1 - x | x <- readout us].
 Definition below n slots bias : seq unit_of :=
   [seq counts n slots (fun x => if x < v then 1%Z else (-1)%Z) bias 1 0 | v <- iota 1 n.-1].
 Definition median_units n slots : units := Units (below n slots 1) (rev (iota 0 n)).
@@ -56,14 +57,16 @@ Definition sum_units n slots : units :=
 Definition saturating_units n slots : units :=
   Units [:: counts n slots Z.of_nat 0 (Z.of_nat n.-1) 0] (iota 0 n).
 Definition first_units n slots : units :=
-  Units [:: Unit (by_place n Z.of_nat :: nseq slots.-1 (nseq n 0%Z)) 0 (Z.of_nat n.-1) 0 1] (iota 0 n).
+  Units [:: Unit (by_place n Z.of_nat :: nseq slots.-1 (nseq n 0%Z)) 0 (Z.of_nat n.-1) 0 1]
+        (iota 0 n).
 Definition difference_units n slots : units :=
   let value := Unit (by_place n Z.of_nat :: nseq slots.-1 (by_place n (fun x => - Z.of_nat x)%Z))
                     0 0 (Z.of_nat n) 1 in
   let more := Unit (nseq n 0%Z :: nseq slots.-1 (nseq n 1%Z)) 0 1 0 (Z.of_nat n) in
   Units [:: value; more] ([seq (n - x) %% n | x <- iota 0 n] ++ iota 0 n).
 Definition implies_units n slots : units :=
-  let step v := Unit (by_place n (fun x => one_if (v <= n.-1 - x)) :: by_place n (fun x => one_if (v <= x))
+  let step v := Unit (by_place n (fun x => one_if (v <= n.-1 - x))
+                      :: by_place n (fun x => one_if (v <= x))
                       :: nseq (slots - 2) (nseq n 0%Z)) 0 1 0 1 in
   Units [seq step v | v <- iota 1 n.-1] (iota 0 n).
 
@@ -168,7 +171,8 @@ Proof. by rewrite /condensed /= sum_of_counts. Qed.
 (* one unit for each step v; `P v` is what its operands are counted by *)
 Lemma code_of_steps (weight : nat -> nat -> Z) b (up : nat -> bool) :
   (forall v, (0 <? total (map (weight v) a) + b)%Z = up v) ->
-  total [seq (condensed u a * code u)%Z | u <- [seq counts n slots (weight v) b 1 0 | v <- iota 1 n.-1]]
+  total [seq (condensed u a * code u)%Z | u <-
+    [seq counts n slots (weight v) b 1 0 | v <- iota 1 n.-1]]
   = total [seq one_if (up v) | v <- iota 1 n.-1].
 Proof.
 move=> E; congr total; rewrite -map_comp; apply: eq_map => v /=.
@@ -187,7 +191,8 @@ Proof. by move: places; elim: (a) => //= x b IH /andP[xn /IH]; rewrite gtn_max x
 
 Lemma max_code : code_of (max_units n slots) a = Z.of_nat (largest a).
 Proof.
-rewrite /code_of /= (@code_of_steps (fun v x => one_if (v <= x)) 0 (fun v => has (fun x => v <= x) a)).
+rewrite /code_of /= (@code_of_steps (fun v x => one_if (v <= x)) 0
+  (fun v => has (fun x => v <= x) a)).
   rewrite -(steps_up (below_n largest_lt)); congr total; apply/eq_in_map => v.
   by rewrite mem_iota => /andP[v0 _]; rewrite has_largest.
 move=> v; rewrite total_ones Z.add_0_r has_count.
@@ -232,7 +237,8 @@ by rewrite -{2}(prednK n0) ltnS leq_subr.
 Qed.
 
 (* of one operand, the complement *)
-Theorem complement_right x : a = [:: x] -> result_of (complement_of n (max_units n slots)) a = n.-1 - x.
+Theorem complement_right x : a = [:: x] ->
+  result_of (complement_of n (max_units n slots)) a = n.-1 - x.
 Proof. by move=> E; rewrite nor_right /largest E /= maxn0. Qed.
 
 (* The i-th smallest is < v where more than i operands are. *)
@@ -302,7 +308,8 @@ have hi : upper_median a < n.
 rewrite /result_of /code_of /= map_cat total_cat lower_code upper_code -Nat2Z.inj_add Nat2Z.id.
 move: (lower_median a) (upper_median a) lo hi => l h lo hi.
 have small : (n.-1 - l) + (n.-1 - h) < 2 * n - 1.
-  by apply/ltP; move/ltP: lo; move/ltP: hi; rewrite mul2n -addnn -!plusE -!minusE -!subn1 -!minusE; lia.
+  by apply/ltP; move/ltP: lo; move/ltP: hi; rewrite mul2n -addnn -!plusE -!minusE -!subn1 -!minusE;
+    lia.
 rewrite nth_rev size_map size_iota // (nth_map 0) ?size_iota; last first.
   by apply/ltP; move/ltP: small; rewrite -!minusE; lia.
 rewrite nth_iota; last by apply/ltP; move/ltP: small; rewrite -!minusE; lia.
@@ -355,8 +362,10 @@ Theorem difference_right :
 Proof.
 have npos : (0 < Z.of_nat n)%Z by move/ltP: xn; lia.
 have nz : (Z.of_nat n =? 0)%Z = false by apply/Z.eqb_spec; lia.
-rewrite /result_of /code_of /= /condensed /= nz !sum_of_first // nth_by_place // nth_nseq xn !Z.add_0_r.
-have -> : total [seq nth 0%Z (by_place n (fun y => - Z.of_nat y)%Z) y | y <- a] = (- Z.of_nat (sumn a))%Z.
+rewrite /result_of /code_of /= /condensed /= nz !sum_of_first // nth_by_place // nth_nseq xn
+  !Z.add_0_r.
+have -> : total [seq nth 0%Z (by_place n (fun y =>
+  - Z.of_nat y)%Z) y | y <- a] = (- Z.of_nat (sumn a))%Z.
   by elim: (a) places => //= y b IH /andP[yn /IH ->]; rewrite nth_by_place // Nat2Z.inj_add; lia.
 have -> : total [seq nth 0%Z (nseq n 1%Z) y | y <- a] = Z.of_nat (size a).
   by elim: (a) places => //= y b IH /andP[yn /IH ->]; rewrite nth_nseq yn; lia.
@@ -365,10 +374,13 @@ set d := ((Z.of_nat x - Z.of_nat (sumn a)) mod Z.of_nat n)%Z.
 have [d0 dn] : (0 <= d < Z.of_nat n)%Z by apply: Z.mod_pos_bound.
 case: (a) @d d0 dn => [|y b] d d0 dn.
   have Ed : d = Z.of_nat x by rewrite /d /= Z.sub_0_r Z.mod_small //; move/ltP: xn; lia.
-  rewrite /= Z.add_0_r Ed Nat2Z.id nth_cat size_map size_iota xn (nth_map 0) ?size_iota // nth_iota //.
-  rewrite add0n; case: (posnP x) => [->|xpos]; first by rewrite subn0 modnn [(- _)%Z](_ : _ = 0%Z) // Z.mod_0_l //; lia.
+  rewrite /= Z.add_0_r Ed Nat2Z.id nth_cat size_map size_iota xn (nth_map 0) ?size_iota // nth_iota
+    //.
+  rewrite add0n; case: (posnP x) => [->|xpos];
+    first by rewrite subn0 modnn [(- _)%Z](_ : _ = 0%Z) // Z.mod_0_l //; lia.
   rewrite modn_small; last by rewrite ltn_subrL xpos (leq_ltn_trans _ xn).
-  rewrite (Z.mod_opp_l_nz (Z.of_nat x)) ?Z.mod_small; try by [move/ltP: xn; lia|move/ltP: xpos; lia].
+  rewrite (Z.mod_opp_l_nz (Z.of_nat x)) ?Z.mod_small; try by [move/ltP: xn; lia|move/ltP: xpos;
+    lia].
   by rewrite -minusE; lia.
 have -> : Z.to_nat (d + one_if (0 <? Z.of_nat (size (y :: b)))%Z * Z.of_nat n)%Z = n + Z.to_nat d.
   by rewrite [one_if _](_ : _ = 1%Z) // -plusE; lia.

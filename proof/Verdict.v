@@ -40,5 +40,5 @@ Definition check_weights (a : algebra) (w : weights) (ff : feedforward) : option
 Definition verdict (a : algebra) (S : nat) (G_PE G_R : row) (W_Q W_K : seq row) (ff : feedforward) :
     option failure :=
   let w := Weights (vocabulary_size a) S G_PE G_R W_Q W_K (compute ff) in
-  orelse (check_weights a w ff) 
+  orelse (check_weights a w ff)
     (check a w (certain ff (S * vocabulary_size a) (reach a w))).
