@@ -227,7 +227,7 @@ def read_lines(
     if end <= WORTH_SHARING:
         return numbers(0, end)
     cuts = np.append(begins, end)
-    parts = Parts(0, end, lambda place: int(cuts[np.searchsorted(cuts, place)]))
+    parts = Parts(0, end, lambda place: int(cuts[np.searchsorted(begins, place)]))
     part = parts.from_left()
     found: dict[int, NDArray[np.int64]] = {}
 

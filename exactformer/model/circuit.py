@@ -121,7 +121,7 @@ def reduction_mask(
     A: Int[Tensor, "... n 2"], inside: Bool[Tensor, "... n"]
 ) -> Bool[Tensor, "... n"]:
     """Where the depth is largest; `inside` leaves out padding and sequences that have halted."""
-    deepest = A.amax(-1).masked_fill(~inside, torch.iinfo(A.dtype).min)
+    deepest = torch.maximum(A[..., 0], A[..., 1]).masked_fill(~inside, torch.iinfo(A.dtype).min)
     return (deepest == deepest.amax(-1, keepdim=True)) & inside  # Eq. 5
 
 
@@ -162,7 +162,7 @@ def typed_attention(
     n_clusters = ids.amax(-1).flatten()
     first = n_clusters.cumsum(0) - n_clusters  # so that no two sequences share a row of sums
     # Zero vectors neither send nor receive anything, and later spans consist mostly of them.
-    where = ((ids > 0) & X.any(-1)).flatten().nonzero().squeeze(-1)
+    where = ((ids > 0) & (X @ X.new_ones(D) > 0)).flatten().nonzero().squeeze(-1)
     cluster = ids.flatten()[where] - 1 + first[where // n]
     into = cluster
     if R is not None:
@@ -187,7 +187,7 @@ def gated_residual(
 
 def halted(A: Int[Tensor, "... n 2"]) -> Bool[Tensor, "..."]:
     """No parenthesis is left: every count is zero."""
-    return (A == 0).all(-1).all(-1)
+    return ~A.flatten(-2).any(-1)
 
 
 def iterate(

@@ -182,8 +182,8 @@ def _claim(
 
 def versions() -> dict[str, str]:
     """What the bits of a result depend on besides recipe and seed."""
-    found = {name: version(name) for name in ("exactformer", "torch", "numpy")}
-    return found | {"python": platform.python_version()}
+    found = {name: version(name) for name in ("exactformer", "numpy")}
+    return found | {"torch": torch.__version__, "python": platform.python_version()}
 
 
 def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
