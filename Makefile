@@ -2,7 +2,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 SCALE ?= 1
 
-.PHONY: help install test chromium fuzz attack lint reproduce docs screenshots weights wheel clean
+.PHONY: help install test chromium fuzz attack lint proof coq reproduce docs screenshots weights
+.PHONY: wheel clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,6 +33,21 @@ lint: .venv/stamp  ## check style, types and the direction of imports
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
+# The checker is linked first, so that a proof that fails stops here.
+proof: .venv/stamp coq  ## check the theorem by machine; ask the extracted checker about every model
+	$(MAKE) --no-print-directory -j2 -C proof checker
+	$(MAKE) --no-print-directory -C proof assumptions
+	$(BIN)/python proof/check_shipped.py
+
+# As Debian names them. Where they cannot be installed, `make proof` stops and says so.
+COQ := coq libcoq-mathcomp-ssreflect libcoq-flocq libzarith-ocaml-dev ocaml-findlib
+coq:
+	@$(MAKE) --no-print-directory -s -C proof tools 2>/dev/null || { \
+	    test "$$(id -u)" = 0 && command -v apt-get >/dev/null && \
+	    echo "installing $(COQ)" && export DEBIAN_FRONTEND=noninteractive && { apt-get -qq update; \
+	    timeout 900 apt-get -qq install -y --no-install-recommends $(COQ) >/dev/null; }; } || { \
+	    echo "the proof needs Coq 8.16 with ssreflect and Flocq, OCaml and zarith: $(COQ)" >&2; false; }
+
 reproduce: .venv/stamp  ## train and certify thirty models; the paper's Table 1 beside ours
 	$(BIN)/exactformer reproduce
 
@@ -52,6 +68,7 @@ wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
 	$(BIN)/python -m build --no-isolation
 
 clean:  ## remove what the other targets made, .venv included; results/ stays
+	$(MAKE) --no-print-directory -C proof clean
 	rm -rf .venv dist docs/_build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

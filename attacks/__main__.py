@@ -24,8 +24,8 @@ SIZES: dict[str, tuple[int, str]] = {
     "spellings": (10_000, "random algebras"),
     "files": (100_000, "damaged files"),
     "weights": (5_000, "changed models"),
-    "rows": (10_000, "files of rows"),
-    "requests": (10_000, "requests to the server"),
+    "rows": (1_000, "files of rows"),
+    "requests": (2_000, "requests to the server"),
     "kills": (100, "kills"),
     "settings": (100, "problems a depth, model and setting"),
 }

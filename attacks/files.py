@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from attacks.report import Report
+from attacks.report import Report, numbered
 from attacks.targets import Target, targets
 from exactformer.verify import ProofRejected
 
@@ -54,7 +54,7 @@ def attack(
     in_memory = MEMORY if Path(MEMORY).is_dir() else None  # disks are slow
     with tempfile.TemporaryDirectory(dir=in_memory) as folder, _limits():
         kinds = targets(Path(folder))
-        for number in range(count) if only is None else [only]:
+        for number in numbered(count) if only is None else [only]:
             target = kinds[number % len(kinds)]
             rng = Random(f"{seed}/{number}")
             target.mutate(rng)

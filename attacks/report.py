@@ -4,7 +4,11 @@ Every attack is a module with one function, `attack(count, seed) -> Report`: `co
 cases to try, and the same count and seed try the same cases.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.progress import track
 
 
 @dataclass
@@ -19,3 +23,9 @@ class Report:
 
     def count(self, kind: str, by: int = 1) -> None:
         self.tried[kind] = self.tried.get(kind, 0) + by
+
+
+def numbered(count: int) -> Iterable[int]:
+    """The numbers of the cases, with a bar where somebody looks on."""
+    console = Console(stderr=True)
+    return track(range(count), "", console=console, disable=not console.is_terminal, transient=True)

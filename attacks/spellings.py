@@ -21,9 +21,10 @@ import numpy as np
 import torch
 
 from attacks.random_algebras import Texts, random_algebra, respelt, tables
-from attacks.report import Report
+from attacks.report import Report, numbered
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.formats import SHOWN_PROBLEMS
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import Expression, ExpressionError, parse
 from exactformer.engine import card, readers
@@ -164,9 +165,13 @@ class Trial:
         if len(values) != len(data):
             self.tell("stream", text, f"{len(data)} lines", f"{len(values)} values")
             return
-        place = 0
+        place, errors = 0, 0
         for number, (line, result) in enumerate(zip(data, values, strict=True), start=1):
-            if str(result).startswith("byte "):  # a line longer than the window
+            errors += isinstance(result, ExpressionError)
+            if result is None and errors >= SHOWN_PROBLEMS:  # bad, and not one of the first few
+                wanted, result = self.parser(line, number).split(" ", 1)[-1], "an error"
+                wanted = wanted if wanted in self.algebra.values else "an error"
+            elif str(result).startswith("byte "):  # a line longer than the window
                 wanted, result = self.by_byte(line, place), str(result).splitlines()[0]
                 self.report.count("errors in lines longer than the window")
             else:
@@ -204,7 +209,7 @@ def attack(count: int, seed: int) -> Report:
     """Try `count` algebras."""
     report = Report(CLAIM)
     torch.set_num_threads(1)  # small tensors
-    for number in range(count):
+    for number in numbered(count):
         label, rng = f"seed {seed}, algebra {number}", Random(f"{seed} {number}")
         kernels = bool(COMPILER) and number % KERNELS_EVERY == KERNELS_EVERY - 1
         if kernels:  # other symbols for tables that the kernels are compiled for

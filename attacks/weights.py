@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attacks.report import Report
+from attacks.report import Report, numbered
 from exactformer import certify as certificates
 from exactformer.api import Model, construct, load
 from exactformer.domains.catalog import boolean, listops
@@ -146,7 +146,7 @@ def attack(count: int, seed: int, names: Sequence[str] = tuple(MODELS)) -> Repor
     search = certificates.LONGEST, certificates.AT_MOST
     certificates.LONGEST, certificates.AT_MOST = 9, 500  # a short search tries more mutants
     try:
-        for number in range(count):
+        for number in numbered(count):
             rng = np.random.default_rng([seed, number])
             name = names[number % len(names)]
             kind, weights = mutant(problems(name)[0].weights, rng)

@@ -122,8 +122,8 @@ def find_counterexample(
     """An expression whose value the model gets wrong: the shortest one, if a shorter one than a
     wrong row's own span is found among all that are tried.
     """
-    wrong = (_span(algebra, row) for row in suspects if row.operator is not None)
-    spans = sorted(dict.fromkeys(wrong), key=len)  # in the same order in every run
+    spans = dict.fromkeys(_span(algebra, row) for row in suspects if row.operator is not None)
+    spans = sorted(spans, key=len)
     known = _first_wrong(algebra, weights, spans[:AT_MOST])
     exhaustive = True
     for expressions, whole_length in _candidates(algebra):

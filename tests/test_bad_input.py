@@ -189,7 +189,7 @@ def test_what_the_line_looks_like(text, shown, columns):
 
 @pytest.mark.parametrize(
     ("before", "columns"),
-    [("漢", 2), ("é", 1), ("e\u0301", 1), ("✌\ufe0f", 1), ("ｱ", 1), ("Ａ", 2), ("∧", 1)],
+    [("漢", 2), ("é", 1), ("e\u0301", 1), ("ｱ", 1), ("Ａ", 2), ("∧", 1)],
 )
 def test_the_caret_allows_for_wide_and_narrow_characters(before, columns):
     """Here an odd character is a value, so that the error comes after it."""

@@ -19,7 +19,7 @@ from exactformer.domains.definition import load_algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.feedforward import MLP, Table
-from exactformer.verify import ProofRejected, verify
+from exactformer.verify import ProofRejected, proof_of, verify
 from tests.algebras import TASKS
 from tests.brute_force import constructed
 
@@ -161,7 +161,8 @@ def test_a_forged_proof_of_wrong_weights_is_rejected(tmp_path, verdict, short_se
     certificate.save(tmp_path / "proof")
     with pytest.raises(ValueError, match=r"expected the format .* found 'exactformer fault 1'"):
         verify(tmp_path / "proof", tmp_path / "weights")
-    proof = certificate.to_dict() | {"verdict": verdict}
+    proof = proof_of(boolean(), certificate.weights_sha256, certificate.findings)
+    proof["verdict"] = verdict
     (tmp_path / "proof").write_text(json.dumps(proof))
     with pytest.raises(ProofRejected):
         verify(tmp_path / "proof", tmp_path / "weights")

@@ -76,3 +76,13 @@ def test_what_is_remembered_has_a_bound(monkeypatch):
         assert torch.equal(apply(H), H.double().square())
         assert apply.known is not None
         assert len(apply.known.numbers) <= 10
+
+
+def test_a_gradient_goes_through():
+    apply = RowByRow(counting([]))
+    H = torch.tensor([[1.0, 2.0], [0.0, 0.0]])
+    apply(H)
+    H.requires_grad_()
+    apply(H).sum().backward()
+    assert H.grad is not None
+    assert H.grad.tolist() == [[6, 6], [0, 0]]

@@ -169,7 +169,7 @@ def counts_two_at_most() -> Weights:
     for row, (value, negations) in enumerate((v, k) for v in (ONE, ZERO) for k in range(3)):
         bags[row, value], bags[row, TILDE] = 1, negations
         outputs[row, value if negations % 2 == 0 else ONE + ZERO - value] = 1
-    return Weights(gate, W_Q, W_K, Table(bags, outputs))
+    return Weights(gate, W_Q, W_K, Table(bags, outputs.to(torch.int8)))
 
 
 def test_right_on_depth_1_and_2_but_wrong_at_3_is_caught():

@@ -25,7 +25,7 @@ MODULO_7 = Algebra(
     "infix",
 )
 ONLY_BINARY = Algebra(
-    "binary minus",
+    "binary-minus",
     SEVEN,
     (*MODULO_7.operators[::2], Operator.named("-", "difference", [2], 7)),
     "infix",

@@ -207,13 +207,13 @@ def test_symbols_with_letters_and_marks_are_read_by_the_parser():
 @pytest.mark.parametrize(
     ("symbol", "problem"),
     [
-        ("\ud800", "whole characters"),
-        ("a\x00", "whole characters"),
-        ("\x1b", "whole characters"),
-        ("\ufeff1", "whole characters"),
-        ("\u0301", "begin with an accent"),
-        ("\u0301a", "begin with an accent"),
-        ("a\u3000b", "without white space"),
+        ("\ud800", "cannot be seen"),
+        ("a\x00", "cannot be seen"),
+        ("\x1b", "cannot be seen"),
+        ("\ufeff1", "cannot be seen"),
+        ("\u0301", "begins with a mark that combines"),
+        ("\u0301a", "begins with a mark that combines"),
+        ("a\u3000b", "white space in it"),
     ],
 )
 def test_symbols_that_no_text_holds_are_refused(symbol, problem):

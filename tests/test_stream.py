@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.engine import stream
 from exactformer.engine.stream import line_values
 from tests.fuzz import Fuzzer
 from tests.test_engine import COMBS, engine_for
@@ -134,14 +135,17 @@ def test_a_bad_line_that_goes_on_and_on(monkeypatch, end):
     assert str(endless).startswith("byte 5005: expected")
 
 
-def test_a_line_longer_than_the_window_that_bytes_cannot_be_read_of():
-    """It is refused, and not taken for two lines, each with a value."""
+def test_a_line_longer_than_the_window_that_bytes_cannot_be_read_of(monkeypatch):
+    """The parser takes it whole, up to a bound: it is not two lines, each with a value."""
     engine = copy.copy(engine_for(arithmetic()))
     engine.reads_bytes = False
     data = b"5" + b" " * 500 + b"5\n6"
     error, value = line_values(engine, io.BytesIO(data), size=100)
-    assert "line 1, column 1: expected at most 100 bytes for 'arithmetic'" in str(error)
+    assert "line 1, column 502: expected the end of the text" in str(error)
     assert value == "6"
+    monkeypatch.setattr(stream, "LONGEST_BAD_LINE", 100)
+    (error,) = line_values(engine, io.BytesIO(data), size=100)
+    assert str(error).startswith("line 1, column 1: expected at most ")
 
 
 def test_bad_lines_beyond_the_first_few_are_not_looked_at():

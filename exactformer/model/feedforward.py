@@ -50,11 +50,11 @@ class MLP:
 
     @cached_property
     def _row_by_row(self) -> RowByRow:
-        return RowByRow(self._rows)
+        return RowByRow(lambda H: in_float32(self._rows(H)))
 
     def _rows(self, H: Tensor) -> Tensor:
         hidden = self._activated(product(H, self.W_1) + self.b_1)
-        return in_float32(product(hidden, self.W_2) + self.b_2)
+        return product(hidden, self.W_2) + self.b_2
 
     def _activated(self, hidden: Tensor) -> Tensor:
         return hidden.square() if self.activation == "square" else hidden.relu()

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import ternary
 from exactformer.training.depth_two import GateProblem
 from exactformer.training.recipe import EstimatorName
@@ -120,7 +121,8 @@ def _soft_loss(problem: GateProblem, gate: Tensor) -> Tensor:
     The mask enters where the paper has it: in the clusters' attention and in the residual. Strings
     are short, so attention is written out as a matrix.
     """
-    X, weights = problem.X, problem.weights
+    X, weights, f = problem.X, problem.weights, problem.weights.f
+    assert isinstance(f, MLP)
     S = weights.W_Q @ weights.W_K.mT
     for _ in range(2):
         move = (X @ gate) * problem.inside
@@ -133,7 +135,7 @@ def _soft_loss(problem: GateProblem, gate: Tensor) -> Tensor:
         starts = hard * (1 - torch.nn.functional.pad(hard, (1, 0))[:, :-1])
         number = starts.cumsum(-1)
         same = (number[:, :, None] == number[:, None, :]) * P[:, :, None] * P[:, None, :]
-        Z = weights.f((X @ S @ X.mT * same) @ X)
+        Z = f.in_training((X @ S @ X.mT * same) @ X)
         soft = torch.sigmoid(Z)
         Y = soft + ((Z > 0).float() - soft).detach()
         X = (1 - P).unsqueeze(-1) * X + P.unsqueeze(-1) * Y

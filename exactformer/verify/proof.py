@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import find_algebra
+from exactformer.domains.catalog import find_algebra, is_reserved
 from exactformer.domains.plain import read_bytes, read_json
 from exactformer.verify.conditions import Findings, check
 from exactformer.weightfile import WeightFile
@@ -29,11 +29,13 @@ class ProofRejected(Exception):
 
 
 def is_built_in(algebra: Algebra) -> bool:
-    """Whether this is what its name stands for. A ValueError if that is something else."""
+    """Whether this is what its name stands for. A ValueError if the name is for something else."""
+    if not is_reserved(algebra.name):
+        return False
     try:
         named = find_algebra(algebra.name)
     except ValueError:
-        return False
+        named = None
     if algebra != named:
         raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
     return True

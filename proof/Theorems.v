@@ -1,0 +1,80 @@
+(* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
+   others name the axioms of Coq's real numbers. *)
+From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention
+  GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums
+    RunningModel Scaling TypedAttention Units UnitsReceive.
+
+Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
+Print Assumptions ReductionMask.mask_is_deepest_spans.
+Goal True. idtac "Lemma 2, clusters: Clusters.by_number_is_by_run". Abort.
+Print Assumptions Clusters.by_number_is_by_run.
+Goal True. idtac "ranks restart in each cluster: Ranks.ranks_position_by_position". Abort.
+Print Assumptions Ranks.ranks_position_by_position.
+Goal True. idtac "Lemma 3, typed attention: a bag: TypedAttention.received_is_a_bag". Abort.
+Print Assumptions TypedAttention.received_is_a_bag.
+Goal True. idtac "Lemma 3, typed attention: empty positions receive nothing: TypedAttention.received_by_zero". Abort.
+Print Assumptions TypedAttention.received_by_zero.
+Goal True. idtac "Lemma 3, typed attention: empty positions send nothing: TypedAttention.received_from_zero". Abort.
+Print Assumptions TypedAttention.received_from_zero.
+Goal True. idtac "Lemma 5, gated residual: GatedResidual.outcomes_by_runs". Abort.
+Print Assumptions GatedResidual.outcomes_by_runs.
+Goal True. idtac "Theorem 1, one iteration on sequences: DepthOneReduction.outcomes_forest". Abort.
+Print Assumptions DepthOneReduction.outcomes_forest.
+Goal True. idtac "Theorem 1, one iteration on expressions: NextState.next_state". Abort.
+Print Assumptions NextState.next_state.
+Goal True. idtac "what each position sees is a case: NextState.every_sight_is_a_case". Abort.
+Print Assumptions NextState.every_sight_is_a_case.
+Goal True. idtac "batches: Batch.run_is_alone". Abort.
+Print Assumptions Batch.run_is_alone.
+Goal True. idtac "Theorem 2 (T1), the whole run: GlobalEvaluation.global_evaluation". Abort.
+Print Assumptions GlobalEvaluation.global_evaluation.
+Goal True. idtac "T2, checked weights are exact, dense vectors included: Checker.checked_weights_are_exact". Abort.
+Print Assumptions Checker.checked_weights_are_exact.
+Goal True. idtac "T2, without dense vectors: Checker.checked_rows_are_exact". Abort.
+Print Assumptions Checker.checked_rows_are_exact.
+Goal True. idtac "scaling weights to whole numbers: Scaling.scaling_is_exact". Abort.
+Print Assumptions Scaling.scaling_is_exact.
+Goal True. idtac "T3, any sum: Rounding.sumR_error". Abort.
+Print Assumptions Rounding.sumR_error.
+Goal True. idtac "T3, the computed bound: Rounding.gamma_bound". Abort.
+Print Assumptions Rounding.gamma_bound.
+Goal True. idtac "T3, binary64 errs relatively: Binary64.summed_near". Abort.
+Print Assumptions Binary64.summed_near.
+Goal True. idtac "T3, nothing overflows: Binary64.nothing_overflows". Abort.
+Print Assumptions Binary64.nothing_overflows.
+Goal True. idtac "T3, the perceptron keeps its signs: MarginSound.rounding_keeps_signs". Abort.
+Print Assumptions MarginSound.rounding_keeps_signs.
+Goal True. idtac "T4, whole sums are exact: RoutedSums.whole_sums_are_exact". Abort.
+Print Assumptions RoutedSums.whole_sums_are_exact.
+Goal True. idtac "T4, attention on a device: DeviceAttention.device_received_exact". Abort.
+Print Assumptions DeviceAttention.device_received_exact.
+Goal True. idtac "T1 to T4: the running model: RunningModel.running_model_is_exact_in_every_format". Abort.
+Print Assumptions RunningModel.running_model_is_exact_in_every_format.
+Goal True. idtac "T5, max: Units.max_right". Abort.
+Print Assumptions Units.max_right.
+Goal True. idtac "T5, min: Units.min_right". Abort.
+Print Assumptions Units.min_right.
+Goal True. idtac "T5, nor: Units.nor_right". Abort.
+Print Assumptions Units.nor_right.
+Goal True. idtac "T5, nand: Units.nand_right". Abort.
+Print Assumptions Units.nand_right.
+Goal True. idtac "T5, complement: Units.complement_right". Abort.
+Print Assumptions Units.complement_right.
+Goal True. idtac "T5, median: Units.median_right". Abort.
+Print Assumptions Units.median_right.
+Goal True. idtac "T5, median mean: Units.median_mean_right". Abort.
+Print Assumptions Units.median_mean_right.
+Goal True. idtac "T5, sum: Units.sum_right". Abort.
+Print Assumptions Units.sum_right.
+Goal True. idtac "T5, saturating: Units.saturating_right". Abort.
+Print Assumptions Units.saturating_right.
+Goal True. idtac "T5, first: Units.first_right". Abort.
+Print Assumptions Units.first_right.
+Goal True. idtac "T5, difference: Units.difference_right". Abort.
+Print Assumptions Units.difference_right.
+Goal True. idtac "T5, implies: Units.implies_right". Abort.
+Print Assumptions Units.implies_right.
+Goal True. idtac "T5, what a unit adds up: UnitsReceive.unit_sum_received". Abort.
+Print Assumptions UnitsReceive.unit_sum_received.
+Goal True. idtac "T5, the operator receives itself: UnitsReceive.operator_received". Abort.
+Print Assumptions UnitsReceive.operator_received.

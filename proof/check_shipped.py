@@ -1,0 +1,23 @@
+"""Ask the extracted checker about every shipped model, a line for each; status 1 if one fails."""
+
+import sys
+from pathlib import Path
+
+from exactformer.kernel import check_with_kernel
+
+WEIGHTS = Path(__file__).resolve().parent.parent / "exactformer" / "weights"
+
+
+def main() -> int:
+    paths = sorted(WEIGHTS.glob("*/*.safetensors"))
+    exact = 0
+    for path in paths:
+        answer = check_with_kernel(path)
+        exact += answer == "exact"
+        print(f"{path.parent.name}/{path.stem}: {answer}", flush=True)
+    print(f"{exact} of {len(paths)} models are exact")
+    return 0 if exact == len(paths) > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,199 @@
+(* The native program around what is extracted from the proof. It only reads and prints.
+
+     checker FILE...     checks dumps that exactformer/kernel.py writes, one line for each:
+                         `exact`, or the first thing that fails. Exit status 1 if any is not exact.
+     checker --circuit   reads weights and states from standard input and prints what `iterate` and
+                         `run` make of them, to be compared with model/circuit.py.
+     checker --units     reads names of rules, each with a number of values and of slots, and prints
+                         their units, to be compared with domains/units.py.
+
+   Input is words between white space: names where names are expected, and whole numbers. *)
+
+exception Bad of string
+
+let words channel =
+  let buffer = Scanf.Scanning.from_channel channel in
+  fun () -> Scanf.bscanf buffer " %s" (fun word -> word)
+
+let count next =
+  let word = next () in
+  match int_of_string_opt word with
+  | Some n when n >= 0 -> n
+  | _ -> raise (Bad (Printf.sprintf "expected a count, found %S" word))
+
+let number next =
+  let word = next () in
+  try Z.of_string word
+  with Invalid_argument _ -> raise (Bad (Printf.sprintf "expected a whole number, found %S" word))
+
+let expect next name =
+  let word = next () in
+  if word <> name then raise (Bad (Printf.sprintf "expected %s, found %S" name word))
+
+let named next name read = expect next name; read next
+
+(* in order, which List.init does not promise *)
+let many n read next =
+  let rec go k made = if k = 0 then List.rev made else let x = read next in go (k - 1) (x :: made) in
+  go n []
+
+let listed read next = let n = count next in many n read next
+let row = listed number
+let matrix next = let n = count next in many n row next
+
+let choice next choices =
+  let word = next () in
+  match List.assoc_opt word choices with
+  | Some x -> x
+  | None -> raise (Bad (Printf.sprintf "unexpected %S" word))
+
+(* ---- a model ---- *)
+
+let perceptron next act =
+  let unit_1 = named next "unit_1" count in
+  let w_1 = named next "W_1" matrix in
+  let b_1 = named next "b_1" row in
+  let unit_2 = named next "unit_2" count in
+  let w_2 = named next "W_2" matrix in
+  let b_2 = named next "b_2" row in
+  Exact.{ act; unit_1; w_1; b_1; unit_2; w_2; b_2 }
+
+let feedforward next =
+  expect next "feedforward";
+  match choice next [ ("relu", Some Exact.Relu); ("square", Some Exact.Square); ("table", None) ] with
+  | Some act -> Exact.Network (perceptron next act)
+  | None ->
+      let bags = named next "bags" matrix in
+      let results = named next "outputs" matrix in
+      Exact.Table (bags, results)
+
+let routing next =
+  let slots = named next "slots" count in
+  let g_PE = named next "G_PE" row in
+  let g_R = named next "G_R" row in
+  let w_Q = named next "W_Q" matrix in
+  let w_K = named next "W_K" matrix in
+  (slots, g_PE, g_R, w_Q, w_K)
+
+let operator next =
+  listed (fun next -> let arity = count next in let results = listed count next in (arity, results)) next
+
+let explain vocabulary values failure =
+  let token t = List.nth vocabulary t in
+  let operator o = token (2 + values + o) in
+  let span o operands =
+    operator o ^ " of " ^ String.concat " " (List.map (fun v -> token (2 + v)) operands) in
+  match failure with
+  | Exact.Wrong_size -> "the weights do not have the sizes of the algebra"
+  | Exact.Wide_routing -> "routed sums may be larger than every format holds"
+  | Exact.Out_of_range -> "a weight is no float32, or so small that a device may take it for zero"
+  | Exact.Wrong_gate t -> "wrong gate of " ^ token t
+  | Exact.Spans_touch (o, n) -> Printf.sprintf "spans may touch in %s of %d operands" (operator o) n
+  | Exact.Wrong_empty -> "wrong row: the zero vector"
+  | Exact.Uncertain_empty -> "within rounding of the threshold: the zero vector"
+  | Exact.No_result (o, operands) -> "no result for " ^ span o operands
+  | Exact.Wrong_row (o, operands, t) ->
+      Printf.sprintf "wrong row: %s in %s" (token t) (span o operands)
+  | Exact.Uncertain_row (o, operands, t) ->
+      Printf.sprintf "within rounding of the threshold: %s in %s" (token t) (span o operands)
+
+let check path =
+  let channel = open_in path in
+  let next = words channel in
+  expect next "notation";
+  let prefix = choice next [ ("prefix", true); ("infix", false) ] in
+  let vocabulary = named next "vocabulary" (listed (fun next -> next ())) in
+  let values = named next "values" count in
+  if values = 0 then raise (Bad "expected a value, found none");
+  let operators = named next "operators" (listed operator) in
+  let slots, g_PE, g_R, w_Q, w_K = routing next in
+  let ff = feedforward next in
+  expect next "end";
+  close_in channel;
+  let algebra = Exact.{ last_value = values - 1; operators; prefix } in
+  if List.length vocabulary <> Exact.vocabulary_size algebra then
+    raise (Bad "the vocabulary does not have the size of the algebra");
+  match Exact.verdict algebra slots g_PE g_R w_Q w_K ff with
+  | None -> print_endline "exact"; true
+  | Some failure -> print_endline ("not exact: " ^ explain vocabulary values failure); false
+
+(* ---- the circuit ---- *)
+
+let show_row r = String.concat " " (List.map Z.to_string r)
+let show name lines = print_endline name; List.iter print_endline lines
+let bools next = List.map (fun n -> n <> 0) (listed count next)
+let bit b = if b then "1" else "0"
+
+let circuit () =
+  let next = words stdin in
+  let d = named next "D" count in
+  let s, g_PE, g_R, w_Q, w_K = routing next in
+  let ff = feedforward next in
+  let w = Exact.{ d; s; g_PE; g_R; w_Q; w_K; f = Exact.compute ff } in
+  let sequence next = let inside = bools next in let x = matrix next in (inside, x) in
+  let rec go () =
+    match next () with
+    | "iterate" ->
+        let inside, x = sequence next in
+        let a = Exact.depth_counts (List.map (Exact.gate_rows w) x) in
+        let p = Exact.reduction_mask a inside in
+        let ids = Exact.clusters p in
+        let r = Exact.ranks (List.map (Exact.rank_gate_rows w) x) ids in
+        show "A" (List.map (fun (f, b) -> show_row [ f; b ]) a);
+        show "P" [ String.concat " " (List.map bit p) ];
+        show "ids" [ String.concat " " (List.map string_of_int ids) ];
+        show "R" [ show_row r ];
+        show "H" (List.map show_row (Exact.typed_attention w x ids r));
+        show "X" (List.map show_row (Exact.iterate_rows w inside x));
+        go ()
+    | "run" ->
+        let batch = listed sequence next in
+        List.iter
+          (fun (x, iterations) -> show (Printf.sprintf "run %d" iterations) (List.map show_row x))
+          (Exact.run_rows w batch);
+        go ()
+    | "end" -> ()
+    | word -> raise (Bad (Printf.sprintf "expected iterate, run or end, found %S" word))
+  in
+  go ()
+
+(* ---- units ---- *)
+
+let rules =
+  let complement units n slots = Exact.complement_of n (units n slots) in
+  Exact.[
+    ("max", max_units); ("min", min_units); ("median", median_units); ("majority", median_units);
+    ("median-mean", median_mean_units); ("sum", sum_units); ("saturating-sum", saturating_units);
+    ("first", first_units); ("difference", difference_units); ("implies", implies_units);
+    ("complement", complement max_units); ("nor", complement max_units);
+    ("nand", complement min_units) ]
+
+let units () =
+  let next = words stdin in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | name when List.mem_assoc name rules ->
+        let n = count next in
+        let slots = count next in
+        let made = (List.assoc name rules) n slots in
+        let show_unit u =
+          let form = Exact.[ u.bias; u.cap; u.period; u.code ] in
+          print_endline (String.concat " | " (List.map show_row (u.Exact.adding @ [ form ]))) in
+        List.iter show_unit made.Exact.parts;
+        print_endline ("read " ^ String.concat " " (List.map string_of_int made.Exact.readout));
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected a rule or end, found %S" word))
+  in
+  go ()
+
+let () =
+  let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in
+  match List.tl (Array.to_list Sys.argv) with
+  | [ "--circuit" ] -> ( try circuit () with Bad reason -> fail "standard input" reason)
+  | [ "--units" ] -> ( try units () with Bad reason -> fail "standard input" reason)
+  | [] -> fail "checker" "expected files to check, --circuit or --units"
+  | files ->
+      let right path =
+        try check path with Bad reason -> fail path reason | Sys_error reason -> fail "checker" reason in
+      exit (if List.for_all Fun.id (List.map right files) then 0 else 1)
