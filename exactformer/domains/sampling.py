@@ -132,6 +132,9 @@ def draw(
 ) -> list[Expression]:
     """`count` random expressions of exactly this depth; the module's docstring has the law.
 
+    `leaf` is the probability that an operand is a value outright; without it, one that comes close
+    to the paper's lengths.
+
     All of them grow at once: the trees from the root down, one array operation for each depth,
     then their sizes from the leaves up, then the tokens' places from the root down again.
     """

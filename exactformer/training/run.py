@@ -76,7 +76,14 @@ def train_seeds(
     device: str = "cpu",
     observers: Sequence[Observer] = (),
 ) -> list[Result]:
-    """Train a model from each seed and certify it; with `out`, in a folder that can be resumed."""
+    """Train a model from each seed and certify it: one result for each, in their order.
+
+    recipe      every constant of the run; chosen by the size of the algebra if not given.
+    out         folder for weights, proofs, records and checkpoints, in which an interrupted run
+                goes on; without it everything stays in memory.
+    device      "cpu" or "cuda".
+    observers   are called after each evaluation during training, and when a seed has ended.
+    """
     recipe = recipe or recipe_for(algebra)
     _check(algebra, recipe, seeds, device)
     folder = None if out is None else Path(out)
