@@ -66,7 +66,16 @@ def test_both_ways_to_start_it_work(installed, elsewhere):
         assert info["parameters"] == 280
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["info", "boolean", "--json"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["info", "boolean", "--json"],
+        ["eval", "boolean", "(1&0)"],
+        ["eval", "listops", "[MAX 1 2 ]", "--syntax", "nangia", "--weights", "7520"],
+    ],
+    ids=" ".join,
+)
 def test_what_needs_no_torch_does_not_load_it(arguments):
     code = """if True:
         import sys

@@ -66,12 +66,11 @@ WeightsName = Annotated[
     ),
 ]
 EngineName = Annotated[
-    Literal["fast", "model"] | None,
+    Literal["auto", "fast", "model"],
     typer.Option(
         "--engine",
         help="fast: what is read off certified weights, in one pass; model: the transformer, level "
-        "by level. Unless given, fast where that can be.",
-        show_default=False,
+        "by level; auto: fast where that can be and its tables are soon made.",
     ),
 ]
 NoLimit = Annotated[

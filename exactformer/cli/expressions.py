@@ -12,14 +12,12 @@ import typer
 from exactformer.cli.app import Domain, EngineName, Json, NoLimit, WeightsName, app, print_json
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
-from exactformer.domains.nangia import format_nangia, parse_nangia
-from exactformer.domains.pythonic import parse_python
-from exactformer.domains.syntax import Expression, parse
+from exactformer.domains.nangia import format_nangia
+from exactformer.domains.notations import Syntax, parse
+from exactformer.domains.syntax import Expression
 
 if TYPE_CHECKING:
     from exactformer.progress import Tell
-
-READERS = {"native": parse, "python": parse_python, "nangia": parse_nangia}
 
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
@@ -124,10 +122,10 @@ def evaluate_expressions(
         ),
     ] = None,
     weights: WeightsName = "constructed",
-    engine: EngineName = None,
+    engine: EngineName = "auto",
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     syntax: Annotated[
-        Literal["native", "python", "nangia"],
+        Syntax,
         typer.Option(
             help="How the text is written: native; python, with its precedence; nangia, as the "
             "published ListOps files are."
@@ -139,18 +137,14 @@ def evaluate_expressions(
     """Print the value of an expression, or of each line of a file or pipe of any size."""
     if (expression is None) == (file is None):
         raise typer.BadParameter("expected an expression or --file, and not both")
-    from exactformer.api import find
-    from exactformer.model.predict import MOST_WORK
-    from exactformer.values import line_values, value_of
+    from exactformer.values import Evaluator
 
-    model, most_work = find(domain, weights).to(device), None if no_limit else MOST_WORK
-    fast = model.fast if engine is None else model.engine if engine == "fast" else None
-    read = READERS[syntax]
+    evaluator = Evaluator(domain, weights, engine, device, no_limit)
     if expression is not None:
-        value = value_of(model, fast, read(domain, expression), most_work)
+        value = evaluator.value(parse(domain, expression, syntax))
         print(json.dumps(value, ensure_ascii=False) if as_json else value)
         return
-    values = line_values(model, fast, read, Path(str(file)), most_work)
+    values = evaluator.line_values(Path(str(file)), syntax)
     with Kept[str]() as kept:  # until all lines are known to be right
         kept.keep(iter(lambda: list(islice(values, MOST_AT_ONCE)), []))
         if as_json:
@@ -181,7 +175,7 @@ def score(
             show_default=False,
         ),
     ] = None,
-    engine: EngineName = None,
+    engine: EngineName = "auto",
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
