@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import torch
 
 from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.syntax import Expression, parse
+from exactformer.domains.syntax import Expression, ExpressionError, parse
 from exactformer.engine.choice import EngineName, soon_made
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 LONG = 1 << 16  # characters of a text that the engine reads by itself, not through the parser
 
 Text = str | bytes | Expression
+T = TypeVar("T")
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
@@ -90,19 +91,20 @@ class Model:
         tell: Callable[[float], None],
     ) -> list[str]:
         if "_engine" not in vars(self):  # a mistake is told before the tables are made
-            texts = [t if _is_long(t) else self._expression(t) for t in texts]
+            texts = _each(lambda text: text if _is_long(text) else self._expression(text), texts)
         fast = self.fast_engine(engine)
         if fast is None:
-            expressions = [self._expression(text) for text in texts]
+            expressions = _each(self._expression, texts)
             return require_values(
                 self.algebra, self.weights, expressions, most_work=most_work, tell=tell
             )
-        return [
-            fast.value(text)
-            if isinstance(text, str | bytes)
-            else fast.values([self._expression(text)])[0]
-            for text in texts
-        ]
+
+        def value(text: Text) -> str:
+            if isinstance(text, str | bytes):
+                return fast.value(text)
+            return fast.values([self._expression(text)])[0]
+
+        return _each(value, texts)
 
     @overload
     def fast_engine(self, engine: Literal["fast"]) -> "CpuEngine": ...
@@ -184,6 +186,19 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
         to_file(self.algebra, self.weights, self.origin).write(Path(path))
+
+
+def _each(function: Callable[[Text], T], texts: Sequence[Text]) -> list[T]:
+    """What a function makes of each; an error in one of several says in which."""
+    results: list[T] = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            results.append(function(text))
+        except ExpressionError as error:
+            if len(texts) > 1:
+                error.add_note(f"in text {number} of {len(texts)}")
+            raise
+    return results
 
 
 def _is_long(text: Text) -> bool:

@@ -31,10 +31,11 @@ def test_bad_text_is_located_before_anything_is_made(engine, monkeypatch):
     monkeypatch.setattr(api, "findings", must_not)
     monkeypatch.setattr(read_off, "read_off", must_not)
     monkeypatch.setattr(api, "require_values", must_not)
-    for texts in ("(1&", ["1", "(1&"]):
+    for texts, notes in (("(1&", []), (["1", "(1&"], ["in text 2 of 2"])):
         with pytest.raises(ef.ExpressionError) as raised:
             construct(ef.boolean()).evaluate(texts, engine)
         assert (raised.value.line, raised.value.column) == (1, 4)
+        assert getattr(raised.value, "__notes__", []) == notes
 
 
 def test_long_texts_are_left_to_the_engine():

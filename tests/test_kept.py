@@ -92,7 +92,8 @@ def test_weights_in_a_file_are_known_by_their_content(folder, tmp_path_factory):
     construct(SMALL, "closed").save(first)
     assert find_tables(SMALL, str(first)) is None
     assert find_tables(listops(5), str(copy)) is None  # of another algebra
-    assert find_tables(SMALL, "missing") is None
+    with pytest.raises(ValueError, match="expected a weights file or one of"):
+        find_tables(SMALL, "missing")
 
 
 def test_another_code_or_format_has_other_files(folder, monkeypatch):

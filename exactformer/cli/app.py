@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, find_algebra
 from exactformer.domains.definition import load_algebra
+from exactformer.engine import choice
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -66,7 +67,7 @@ WeightsName = Annotated[
     ),
 ]
 EngineName = Annotated[
-    Literal["auto", "fast", "model"],
+    choice.EngineName,
     typer.Option(
         "--engine",
         help="fast: what is read off certified weights, in one pass; model: the transformer, level "

@@ -179,15 +179,12 @@ def _every_order(algebra: Algebra) -> bool:
 
 
 def _identity(algebra: Algebra, weights: str) -> str | None:
-    """The hash of weights in a file; constructed ones are known by their name. None for a file that
-    cannot be read, or is of another algebra: whoever makes the model tells why.
+    """The hash of weights in a file; constructed ones are known by their name. None for weights of
+    another algebra. Raises ValueError for a file that holds none.
     """
     if weights.split("/")[0] == "constructed":
         return weights
-    try:
-        file = WeightFile.read(find_weights(weights, algebra.name))
-    except (ValueError, OSError):
-        return None
+    file = WeightFile.read(find_weights(weights, algebra.name))
     return file.sha256 if file.algebra == algebra else None
 
 
