@@ -190,14 +190,13 @@ def _identity(algebra: Algebra, weights: str) -> str | None:
 
 def _path(algebra: Algebra, identity: str) -> Path | None:
     """Where the tables are kept; None where there is no such folder."""
-    key = [FORMAT, _makers(), algebra_sha256(algebra), identity]
+    try:
+        key = [FORMAT, _makers(), algebra_sha256(algebra), identity]
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except (OSError, RuntimeError):  # the code is there without its source, or there is no home
+        return None
     name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
-    if not (folder := os.environ.get(FOLDER)):
-        try:
-            caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        except RuntimeError:  # there is no home
-            return None
-        folder = Path(caches) / "exactformer"
+    folder = os.environ.get(FOLDER) or Path(caches) / "exactformer"
     return Path(folder) / f"{name}.safetensors"
 
 
