@@ -28,10 +28,10 @@ from exactformer.domains.formats import SHOWN_PROBLEMS
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import Expression, ExpressionError, parse
 from exactformer.engine import card, readers
-from exactformer.engine.automaton import read_off
 from exactformer.engine.card import CardEngine
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.gpu import GpuEngine, Layout
+from exactformer.engine.read_off import read_off
 from exactformer.engine.stream import line_values
 from tests.emulated import COMPILER, Emulator
 

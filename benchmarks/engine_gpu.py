@@ -33,8 +33,8 @@ from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.syntax import format_ids
-from exactformer.engine.automaton import read_off
 from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.read_off import read_off
 from exactformer.weightfile import write_atomically
 
 SHAPES = ("balanced", "random splits", "left comb", "right comb", "zigzag comb", "uniformly random")

@@ -1,30 +1,32 @@
 """The Python interface: a model is an algebra with weights, wherever these came from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import torch
 
-from exactformer.certify import Certificate, certify
+from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.syntax import Expression, parse
+from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.engine.choice import EngineName, soon_made
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
-from exactformer.model.predict import predict
+from exactformer.model.predict import predict, require_values
 from exactformer.model.storage import from_file, to_file
 from exactformer.trace import Trace, trace
-from exactformer.weightfile import WeightFile
+from exactformer.verify import Findings
+from exactformer.weightfile import SHIPPED, WeightFile, find_weights
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
 
-SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+LONG = 1 << 16  # characters of a text that the engine reads by itself, not through the parser
 
-SOON_MADE = 100_000  # cases of all operators together, for which the engine takes about a second
-
+Text = str | bytes | Expression
+T = TypeVar("T")
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
@@ -36,44 +38,105 @@ class Model:
     weights: Weights
     origin: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, text: str | bytes | Expression) -> str:
-        """The value of an expression: by the engine if the weights are exact, which is all the
-        same then and much faster; else by running the transformer.
+    def __call__(self, text: Text) -> str:
+        """The value of one expression."""
+        return self.evaluate(text)
+
+    @overload
+    def evaluate(
+        self,
+        texts: Text,
+        engine: EngineName = "auto",
+        *,
+        most_work: int | None = None,
+        tell: Callable[[float], None] = ...,
+    ) -> str: ...
+
+    @overload
+    def evaluate(
+        self,
+        texts: Sequence[Text],
+        engine: EngineName = "auto",
+        *,
+        most_work: int | None = None,
+        tell: Callable[[float], None] = ...,
+    ) -> list[str]: ...
+
+    def evaluate(
+        self,
+        texts: Text | Sequence[Text],
+        engine: EngineName = "auto",
+        *,
+        most_work: int | None = None,
+        tell: Callable[[float], None] = lambda share: None,
+    ) -> str | list[str]:
+        """The value of an expression or of each of several. Raises `ExpressionError`.
+
+        engine      "fast": what is read off certified weights, in one pass; other weights, and
+                    operators with too many cases, are a ValueError. "model": the transformer, level
+                    by level. "auto": fast where that can be and its tables are soon made, which is
+                    all the same then.
+        most_work   what the transformer may spend on one expression.
+        tell        is told the share of the transformer's work that is done.
         """
-        if self.fast and isinstance(text, str | bytes):
-            return self.fast.value(text)
-        expression = self._expression(text)
-        if self.fast:
-            return self.fast.values([expression])[0]
-        value = self.predict([expression])[0]
-        if value is None:
-            raise ValueError(
-                f"the model leaves no single value for {expression!r}: "
-                f"its weights are not exact (certify says where)"
+        if not isinstance(texts, Text):
+            return self._evaluate(list(texts), engine, most_work, tell)
+        return self._evaluate([texts], engine, most_work, tell)[0]
+
+    def _evaluate(
+        self,
+        texts: list[Text],
+        engine: EngineName,
+        most_work: int | None,
+        tell: Callable[[float], None],
+    ) -> list[str]:
+        if "_engine" not in vars(self):  # a mistake is told before the tables are made
+            texts = _each(lambda text: text if _is_long(text) else self._expression(text), texts)
+        fast = self.fast_engine(engine)
+        if fast is None:
+            expressions = _each(self._expression, texts)
+            return require_values(
+                self.algebra, self.weights, expressions, most_work=most_work, tell=tell
             )
-        return value
+
+        def value(text: Text) -> str:
+            if isinstance(text, str | bytes):
+                return fast.value(text)
+            return fast.values([self._expression(text)])[0]
+
+        return _each(value, texts)
+
+    @overload
+    def fast_engine(self, engine: Literal["fast"]) -> "CpuEngine": ...
+
+    @overload
+    def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None": ...
+
+    def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None":
+        """The fast engine, where `engine` means it; None where the transformer is to run."""
+        if engine == "fast":
+            return self._engine
+        if engine == "auto":
+            return self._engine_soon_made
+        if engine == "model":
+            return None
+        raise ValueError(f"engine: expected auto, fast or model, found {engine!r}")
 
     @cached_property
-    def fast(self) -> "CpuEngine | None":
-        """The engine, if there is one for these weights and its tables are soon made; not for
-        operators of any number of operands, of which tables cover only some.
-        """
+    def _engine_soon_made(self) -> "CpuEngine | None":
         try:
-            cases = self.algebra.count_cases(every_order=self.algebra.ordered)
-            return self.engine if cases <= SOON_MADE else None
+            return self._engine if soon_made(self.algebra) else None
         except ValueError:
             return None
 
     @cached_property
-    def engine(self) -> "CpuEngine":
-        """The fast evaluator. Raises ValueError for weights that are not certified exact, and for
-        operators with too many cases for tables.
-        """
-        from exactformer.engine.automaton import read_off  # numba takes a while to import
-        from exactformer.engine.card import CardEngine
+    def _engine(self) -> "CpuEngine":
+        from exactformer.engine.card import CardEngine  # numba takes a while to import
         from exactformer.engine.cpu import CpuEngine
+        from exactformer.engine.read_off import read_off
 
-        automaton, device = read_off(self.algebra, self.weights), self.weights.G_PE.device
+        automaton = read_off(self.algebra, self.weights, self._findings)
+        device = self.weights.G_PE.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
         return CardEngine(automaton, self.algebra, device)
@@ -85,10 +148,10 @@ class Model:
         expressions = [self._expression(expression) for expression in expressions]
         return predict(self.algebra, self.weights, expressions, dtype)
 
-    def trace(self, text: str | bytes | Expression) -> Trace:
+    def trace(self, text: Text) -> Trace:
         return trace(self.algebra, self.weights, self._expression(text))
 
-    def _expression(self, text: str | bytes | Expression) -> Expression:
+    def _expression(self, text: Text) -> Expression:
         expression = text if isinstance(text, Expression) else parse(self.algebra, text)
         if expression.algebra != self.algebra:
             raise ValueError(
@@ -98,7 +161,17 @@ class Model:
         return expression
 
     def certify(self) -> Certificate:
-        return certify(self.algebra, self.weights)
+        """The verdict on the weights, which is found once."""
+        return self._certificate
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        return certify(self.algebra, self.weights, self._findings)
+
+    @cached_property
+    def _findings(self) -> Findings:
+        """The finite check alone: all that the fast engine asks for."""
+        return findings(self.algebra, self.weights)
 
     def to(self, device: torch.device | str) -> "Model":
         try:
@@ -113,6 +186,23 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
         to_file(self.algebra, self.weights, self.origin).write(Path(path))
+
+
+def _each(function: Callable[[Text], T], texts: Sequence[Text]) -> list[T]:
+    """What a function makes of each; an error in one of several says in which."""
+    results: list[T] = []
+    for number, text in enumerate(texts, start=1):
+        try:
+            results.append(function(text))
+        except ExpressionError as error:
+            if len(texts) > 1:
+                error.add_note(f"in text {number} of {len(texts)}")
+            raise
+    return results
+
+
+def _is_long(text: Text) -> bool:
+    return isinstance(text, str | bytes) and len(text) > LONG
 
 
 def construct(
@@ -164,22 +254,14 @@ def find(algebra: Algebra, name: str) -> Model:
 
 def look_up(domain: str, name: str) -> Model:
     """Weights that are shipped for a domain, or in a file, whatever their algebra."""
-    shipped = f"{domain}/{name}"
-    return load(shipped if (SHIPPED / f"{shipped}.safetensors").is_file() else name)
+    return _read(find_weights(name, domain))
 
 
 def load(name: str | Path) -> Model:
     """A shipped model such as "boolean/7520", or any weights file."""
-    path = Path(name)
-    shipped = SHIPPED / f"{name}.safetensors"
-    if shipped.resolve().is_relative_to(SHIPPED.resolve()) and shipped.is_file():
-        path = shipped
-    if not path.is_file():
-        names = [
-            str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.glob("*/*.safetensors")
-        ]
-        raise ValueError(
-            f"expected a weights file or one of {', '.join(sorted(names))}, found {str(name)!r}"
-        )
+    return _read(find_weights(name))
+
+
+def _read(path: Path) -> Model:
     file = WeightFile.read(path)
     return Model(file.algebra, from_file(file), file.origin)

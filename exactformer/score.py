@@ -34,6 +34,7 @@ from exactformer.domains.formats import (
 )
 from exactformer.domains.nangia import Use
 from exactformer.domains.syntax import Expression
+from exactformer.engine.choice import EngineName
 from exactformer.evaluate import Count
 from exactformer.model.predict import require_feasible
 
@@ -41,8 +42,7 @@ PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress
 SHOWN_ROWS = 10  # wrong ones that are told one by one
 
-EngineName = Literal["fast", "model"]
-Evaluate = Callable[[Sequence[Expression]], Sequence[str | None]]
+Evaluate = Callable[[Sequence[Expression]], Sequence[str]]
 Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many of how many
 
 # What is kept of a row: codes of Nangia's notation, or token ids, or both formulas of a pair.
@@ -55,7 +55,7 @@ class Wrong:
 
     line: int
     expected: str
-    found: str | None
+    found: str
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Score:
     median: Median | None  # what the labels take for MED; None where there is no such choice
     weights: str
     verdict: str
-    engine: EngineName
+    engine: Literal["fast", "model"]
     count: Count
     wrong: tuple[Wrong, ...]  # the first of them
 
@@ -109,12 +109,11 @@ def score(
     format: Format | None = None,
     weights: str = "constructed",
     median: Median | None = None,
-    engine: EngineName | None = None,
+    engine: EngineName = "auto",
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
 ) -> Score:
-    """Evaluate every row of a file and compare with its label: by the engine, by the transformer,
-    or, unless `engine` says which, by the engine if it has tables for these weights.
+    """Evaluate every row of a file and compare with its label, by `Model.evaluate`.
 
     `most_work` bounds what the transformer may spend on one expression.
     """
@@ -134,14 +133,13 @@ def score(
                 f"the weights {weights} are not certified ({verdict}): "
                 f"`exactformer certify` says why"
             )
-        fast = model.fast if engine is None else model.engine if engine == "fast" else None
+        used = "fast" if model.fast_engine(engine) else "model"
 
-        def run(expressions: Sequence[Expression]) -> Sequence[str | None]:
-            for expression in expressions:
+        def evaluate(expressions: Sequence[Expression]) -> list[str]:
+            for expression in expressions if used == "model" else ():
                 require_feasible(expression, most_work, f"{path}: {expression!r}: ")
-            return model.predict(expressions)
+            return model.evaluate(expressions, used)
 
-        evaluate: Evaluate = fast.values if fast else run
         wrong: list[Wrong] = []
         done = correct = 0
         for block in kept:
@@ -153,7 +151,6 @@ def score(
                     wrong.append(Wrong(row.line, row.label, answer))
             done += len(block)
             progress("rows", done, kept.count)
-    used = "fast" if fast else "model"
     count = Count(correct, done)
     return Score(path, format, model.algebra, median, weights, verdict, used, count, tuple(wrong))
 
@@ -225,7 +222,7 @@ def _model(
 
 def _answers(
     format: Format, algebra: Algebra, contents: Sequence[Any], evaluate: Evaluate
-) -> Sequence[str | None]:
+) -> Sequence[str]:
     if format == "bowman":
         return _relations(evaluate, contents)
     if format == "tsv":
@@ -243,7 +240,7 @@ def _relations(
     """
     formulas = {formula: logic.circuits(formula) for pair in pairs for formula in pair}
     different = {circuit: None for circuits in formulas.values() for circuit in circuits}
-    value: dict[logic.Circuit, str | None] = {}
+    value: dict[logic.Circuit, str] = {}
     for circuits in in_blocks(different, len, TOKENS_AT_ONCE):
         answers = evaluate([logic.expression(circuit) for circuit in circuits])
         value |= zip(circuits, answers, strict=True)

@@ -1,97 +1,121 @@
-"""The value of an expression, or of each line of a file: by the engine or by the transformer.
+"""The value of an expression, or of each line of a file, for the command line.
 
 A file is read a block at a time, whatever its size. What the transformer would take hours for is
-refused, unless there is no bound on its work.
+refused, unless there is no bound on its work. Tables that were kept are all that the fast engine
+needs; torch takes longer to import than most expressions take to evaluate.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from exactformer.api import Model
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats import Lines, all_right, in_blocks
-from exactformer.domains.syntax import Expression, parse
-from exactformer.model.predict import predict, require_feasible, work
-from exactformer.progress import bar
+from exactformer.domains.notations import READERS, Syntax
+from exactformer.domains.syntax import Expression
+from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.choice import EngineName
+from exactformer.engine.kept import find_tables, keep_tables
 
 if TYPE_CHECKING:
+    from exactformer.api import Model
     from exactformer.engine.cpu import CpuEngine
 
 TOKENS_AT_ONCE = 1 << 19
 
 
-class Read(Protocol):
-    """A reader of one notation, such as `parse`."""
+@dataclass(frozen=True)
+class Evaluator:
+    """What a user chose to evaluate with, by the names of the command line."""
 
-    def __call__(
-        self, algebra: Algebra, text: str | bytes, *, first_line: int = 1
-    ) -> Expression: ...
+    algebra: Algebra
+    weights: str = "constructed"
+    engine: EngineName = "auto"
+    device: str = "cpu"
+    no_limit: bool = False  # whether the transformer may take hours
 
+    def value(self, expression: Expression) -> str:
+        if self._tables:
+            number = self._tables.run(expression.ids.tolist())
+            assert number is not None, "an expression is well formed, and such tables are total"
+            return self.algebra.values[number]
+        from exactformer.model.predict import work
+        from exactformer.progress import bar
 
-def value_of(
-    model: Model, fast: "CpuEngine | None", expression: Expression, most_work: int | None = None
-) -> str:
-    if fast:
-        return fast.values([expression])[0]
-    with bar() as tell:
-        total = work(expression)
-
-        def told(share: float) -> None:
-            tell("positions", share * total, total)
-
-        return _run(model, [expression], [""], most_work, told)[0]
-
-
-def line_values(
-    model: Model, fast: "CpuEngine | None", read: Read, path: Path, most_work: int | None = None
-) -> Iterator[str]:
-    """The values of a file's lines (`-` is standard input) up to the first bad one; at the end, the
-    bad lines are told as a ValueError.
-    """
-    if fast and read is parse:
-        from exactformer.engine.stream import file_values  # numba takes a while to import
-
-        yield from all_right(str(path), file_values(fast, str(path)))
-        return
-    with Lines.of(path) as file, bar() as tell:
-        lines = file.read(lambda line, number: read(model.algebra, line, first_line=number))
-        number, before = 1, 0
-        for block in in_blocks(lines, len, TOKENS_AT_ONCE):
-
-            def told(share: float, before: int = before) -> None:
-                tell("bytes", before + share * (file.done - before), file.size)
-
-            if fast:
-                yield from fast.values(block)
-            else:
-                places = [f"{path}: line {number + i}: " for i in range(len(block))]
-                yield from _run(model, block, places, most_work, told)
-            told(1)
-            number, before = number + len(block), file.done
-
-
-def _run(
-    model: Model,
-    expressions: Sequence[Expression],
-    places: Sequence[str],
-    most_work: int | None,
-    tell: Callable[[float], None],
-) -> list[str]:
-    """What the transformer gives each. `tell` is told the share that is done."""
-    for expression, place in zip(expressions, places, strict=True):
-        require_feasible(expression, most_work, place)
-    total, done = sum(map(work, expressions)), 0
-
-    def observe(positions: int) -> None:
-        nonlocal done
-        done += positions
-        tell(min(1.0, done / total))  # padding counts, so there may be more than was thought
-
-    values = predict(model.algebra, model.weights, expressions, observe=observe)
-    for expression, place, value in zip(expressions, places, values, strict=True):
-        if value is None:
-            raise ValueError(
-                f"{place}{expression!r}: no single value is left: the weights are not exact"
+        model, total = self._model, work(expression)
+        with bar() as tell:
+            return model.evaluate(
+                expression,
+                self.engine,
+                most_work=self._most_work,
+                tell=lambda share: tell("positions", share * total, total),
             )
-    return [str(value) for value in values]
+
+    def line_values(self, path: Path, syntax: Syntax = "native") -> Iterator[str]:
+        """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
+        the bad lines are told as a ValueError.
+        """
+        fast = self._fast_engine()
+        if fast and syntax == "native":
+            from exactformer.engine.stream import file_values
+
+            yield from all_right(str(path), file_values(fast, str(path)))
+            return
+        from exactformer.progress import bar
+
+        read = READERS[syntax]
+        with Lines.of(path) as file, bar() as tell:
+            lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))
+            number, before = 1, 0
+            for block in in_blocks(lines, len, TOKENS_AT_ONCE):
+
+                def told(share: float, before: int = before) -> None:
+                    tell("bytes", before + share * (file.done - before), file.size)
+
+                if fast:
+                    yield from fast.values(block)
+                else:
+                    places = [f"{path}: line {number + i}: " for i in range(len(block))]
+                    yield from self._run(block, places, told)
+                told(1)
+                number, before = number + len(block), file.done
+
+    def _run(
+        self, expressions: list[Expression], places: list[str], tell: Callable[[float], None]
+    ) -> list[str]:
+        from exactformer.model.predict import require_values
+
+        weights = self._model.weights
+        return require_values(self.algebra, weights, expressions, places, self._most_work, tell)
+
+    @property
+    def _most_work(self) -> int | None:
+        from exactformer.model.predict import MOST_WORK
+
+        return None if self.no_limit else MOST_WORK
+
+    def _fast_engine(self) -> "CpuEngine | None":
+        if self._tables is None:
+            return self._model.fast_engine(self.engine)
+        from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
+
+        return CpuEngine(self._tables, self.algebra)
+
+    @cached_property
+    def _tables(self) -> SpanAutomaton | None:
+        """Those that were kept; a card has its own."""
+        if self.engine == "model" or self.device != "cpu":
+            return None
+        return find_tables(self.algebra, self.weights)
+
+    @cached_property
+    def _model(self) -> "Model":
+        """The model; the tables of its fast engine, if that is to run, are kept."""
+        from exactformer.api import find
+
+        model = find(self.algebra, self.weights).to(self.device)
+        if self.device == "cpu" and (fast := model.fast_engine(self.engine)):
+            keep_tables(self.algebra, self.weights, fast.automaton)
+        return model

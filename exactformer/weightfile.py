@@ -23,6 +23,8 @@ from exactformer.domains.bounds import LONGEST_TENSORS, MOST_HIDDEN, MOST_NUMBER
 from exactformer.domains.plain import Place, read_json, show
 from exactformer.domains.units import slots_of
 
+SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+
 Arrays = dict[str, NDArray]  # tensors by name
 
 FORMAT = "exactformer weights 1"
@@ -158,6 +160,19 @@ class WeightFile:
             return D
         require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
         return max(2, found // D) * D
+
+
+def find_weights(name: str | Path, domain: str | None = None) -> Path:
+    """The file of shipped weights such as "boolean/7520", of a domain "7520", or of any others."""
+    folders = [SHIPPED / domain, SHIPPED] if domain else [SHIPPED]
+    for path in (folder / f"{name}.safetensors" for folder in folders):
+        if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():
+            return path
+    if not Path(name).is_file():
+        shipped = (path.relative_to(SHIPPED) for path in SHIPPED.glob("*/*.safetensors"))
+        names = ", ".join(sorted(str(path.with_suffix("")) for path in shipped))
+        raise ValueError(f"expected a weights file or one of {names}, found {str(name)!r}")
+    return Path(name)
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:

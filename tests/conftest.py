@@ -21,6 +21,14 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def cache_folder(tmp_path_factory) -> Path:
+    """Tests keep nothing in the user's folder of caches."""
+    folder = tmp_path_factory.mktemp("caches")
+    os.environ["EXACTFORMER_CACHE_DIR"] = str(folder)
+    return folder
+
+
 @pytest.fixture(params=TASKS, ids=lambda algebra: algebra.name)
 def task(request) -> Algebra:
     """Each of the paper's three."""

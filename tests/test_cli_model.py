@@ -200,7 +200,7 @@ def test_what_would_take_the_transformer_hours(tmp_path):
 def test_no_limit(monkeypatch):
     """With bounds so small that a small expression is beyond them."""
     monkeypatch.setattr("exactformer.model.predict.MOST_WORK", 10)
-    monkeypatch.setattr("exactformer.cli.MOST_TRACED", 10)
+    monkeypatch.setattr("exactformer.cli.steps.MOST_TRACED", 10)
     for arguments in (["trace", "boolean", "(1&(~0))"], ["eval", "boolean", "(1&(~0))"]):
         arguments += ["--engine", "model"] if arguments[0] == "eval" else []
         assert "2 iterations of 8 positions each, more than 10 in all" in refused(*arguments)

@@ -21,8 +21,9 @@ from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.engine.automaton import SpanAutomaton, read_off
+from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu import GpuEngine, Layout, engine_on
+from exactformer.engine.read_off import read_off
 from exactformer.engine.tensor import TensorEngine
 from tests.algebras import ALGEBRAS, TASKS
 from tests.automata import automaton_of, run

@@ -66,19 +66,44 @@ def test_both_ways_to_start_it_work(installed, elsewhere):
         assert info["parameters"] == 280
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["info", "boolean", "--json"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["info", "boolean", "--json"],
+        ["eval", "boolean", "(1&0)"],
+        ["eval", "listops", "[MAX 1 2 ]", "--syntax", "nangia", "--weights", "7520"],
+    ],
+    ids=" ".join,
+)
 def test_what_needs_no_torch_does_not_load_it(arguments):
-    code = """if True:
+    assert status_without("torch", "numba", arguments=arguments) == 0
+
+
+def test_a_file_is_evaluated_without_torch(tmp_path):
+    lines = tmp_path / "lines"
+    lines.write_text("(1&0)\n1\n")
+    assert status_without("torch", arguments=["eval", "boolean", "--file", lines]) == 0
+
+
+def test_a_typo_costs_no_torch():
+    for typo in (["( MAX 1 "], ["1", "--weights", "constructd"]):
+        assert status_without("torch", "numba", arguments=["eval", "listops", *typo]) == 2
+
+
+def status_without(*heavy: str, arguments: list) -> int:
+    """The exit status of the command, which must not have loaded these."""
+    code = f"""if True:
         import sys
         from exactformer.cli import main
         try:
-            status = main()
+            status = main() or 0
         except SystemExit as stop:
             status = stop.code
-        heavy = {"torch", "numba"} & set(sys.modules)
-        sys.exit(f"loaded {heavy}" if heavy else status)
+        loaded = {set(heavy)} & set(sys.modules)
+        sys.exit(f"loaded {{loaded}}" if loaded else status)
     """
-    run(sys.executable, "-c", code, *arguments)
+    return subprocess.run([sys.executable, "-c", code, *arguments]).returncode
 
 
 def without(*names: str, then: str) -> str:

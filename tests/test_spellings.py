@@ -104,7 +104,7 @@ def outcome(read, text: str | bytes) -> str | int:
 @pytest.mark.parametrize("name", DEFINITIONS)
 def test_spellings_that_were_misread(name, tmp_path):
     algebra = load_algebra(definition(name, tmp_path))
-    engine = construct(algebra).engine
+    engine = construct(algebra).fast_engine("fast")
     on_a_card = CardEngine(engine.automaton, algebra, "cpu")
     readings = [
         lambda text: evaluate(parse(algebra, text)),
@@ -192,7 +192,7 @@ def test_symbols_with_letters_and_marks_are_read_by_the_parser():
     values = ("-1", "0", "1")
     product = lambda a, b: str(int(a) * int(b))  # noqa: E731
     algebra = Algebra("signs", values, (Operator.from_rule("*", [2], product, values),), "infix")
-    engine = construct(algebra).engine
+    engine = construct(algebra).fast_engine("fast")
     assert not engine.reads_bytes
     lines = b"(-1*(-1 * 1))\n(-1 * -1)\n(1*-12)\n(0*-1)"
     results = engine.lines(np.frombuffer(lines, np.uint8))

@@ -36,7 +36,7 @@ class TooDeep(Exception):
 
 def programs(model: Model) -> dict[str, Program]:
     """All programs for a model's task, by name."""
-    algebra, engine, task = model.algebra, model.engine, model.algebra.name
+    algebra, engine, task = model.algebra, model.fast_engine("fast"), model.algebra.name
 
     def one_core(text: bytes) -> str:
         reader = engine.reader()

@@ -1,43 +1,27 @@
-"""The local map of certified weights, read off by running them, as an automaton.
+"""The automaton of an algebra's spans: all that the fast engine knows.
 
-What was read of an open span decides all that can follow: it is the state of the span. The grammar
-says which tokens may stand where; what a finished span is worth is what the model makes of it. A
-text is then worth one pass from left to right, with a stack of the states of the spans that are
-still open:
+What was read of an open span decides all that can follow: it is the state of the span. A text is
+then worth one pass from left to right, with a stack of the states of the spans that are still open:
 
     `(`    keep the state, and begin with START
     `)`    take the span's value to the state kept last, as an operand
     else   step on
 
-No value is read off the algebra's tables. The order of operands is forgotten only where the
-certificate proves that the weights ignore it.
+No torch and no numba in here: they take longer to import than a short expression takes to evaluate.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import chain
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from exactformer.certify import findings
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.bounds import MOST_CASES
-from exactformer.domains.rules import count_keys, operand_keys
-from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of, operands_before
-from exactformer.domains.syntax import START as SPAN_START
-from exactformer.domains.syntax import TOP as GRAMMAR_TOP
-from exactformer.model.circuit import Weights, iterate, write_tokens
-from exactformer.model.encode import encode, read_values
+from exactformer.domains.algebra import CLOSE, OPEN
 
 TOP = 0  # the state before any token; after a whole expression of value v, it is 1 + v
 REFUSED = -1  # no state, or no value: the token may not stand here
-
-MOST_KEYS = MOST_CASES  # of one operator
-SPANS_AT_ONCE = 1 << 15
-
-Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
+FIRST_VALUE = 2  # token id
+TOO_WIDE = "a span has more operands than the fast engine has tables for: use --engine model"
 
 
 @dataclass(frozen=True)
@@ -54,166 +38,26 @@ class SpanAutomaton:
         """The state after `(`."""
         return 1 + self.n_values
 
-
-def read_off(algebra: Algebra, weights: Weights) -> SpanAutomaton:
-    """The automaton of weights that are proved exact; others are refused."""
-    found = findings(algebra, weights)
-    if not found.exact:
-        raise ValueError(
-            f"the fast engine needs weights that are certified exact; not so here: "
-            f"{'; '.join(found.failed)}. "
-            f"`exactformer certify` tells more, and --engine model runs them"
-        )
-    return _Builder(algebra, weights).build()
-
-
-class _Builder:
-    """States are pairs of a grammar state and the operands read so far, merged where nothing that
-    follows can tell them apart.
-    """
-
-    def __init__(self, algebra: Algebra, weights: Weights) -> None:
-        self.algebra, self.weights = algebra, weights
-        self.grammar: Grammar = grammar_of(algebra)
-
-    def build(self) -> SpanAutomaton:
-        n_values = len(self.algebra.values)
-        first = 1 + n_values
-        states: dict[int, NDArray[np.int32]] = {}  # of each grammar state, by number of the key
-        # Later grammar states come after earlier ones, so that those a state leads to are known.
-        # START goes last: it has one state, which gets the number kept free for it.
-        self.steps = [np.full((first + 1, len(self.algebra.vocabulary)), REFUSED, dtype=np.int32)]
-        self.values = [np.full(first + 1, REFUSED, dtype=np.int32)]
-        self.grammar_states = [GRAMMAR_TOP] * (first + 1)
-        for g in reversed(range(SPAN_START, len(self.grammar.spans))):
-            following = self.grammar.after_operand[g]
-            if following == g:  # any number of operands: as many as there is a table for
-                for read in range(self._most_read(g), self._span(g).read, -1):
-                    states[g] = self._merge(g, read, states.get(g), states)
-            states[g] = self._merge(g, self._span(g).read, states.get(following), states)
-        step, value = np.concatenate(self.steps), np.concatenate(self.values)
-        grammar = np.array(self.grammar_states, dtype=np.int32)
-        grammar[1:first] = DONE
-        step[TOP, 2 : 2 + n_values] = 1 + np.arange(n_values)
-        last = len(step) - 1  # START, as it was merged last
-        step[first], value[first], grammar[first] = step[last], value[last], SPAN_START
-        assert (states[SPAN_START] == last).all()
-        return SpanAutomaton(step[:last], value[:last], grammar[:last], n_values)
-
-    def _span(self, g: int) -> Span:
-        span = self.grammar.spans[g]
-        assert span is not None
-        return span
-
-    def _most_read(self, g: int) -> int:
-        span = self._span(g)
-        read = span.read
-        while self._fits(span.operator, read + 1):
-            read += 1
-        return read
-
-    def _fits(self, token: int | None, read: int) -> bool:
-        """Whether a table for up to so many operands is not too large."""
-        n_values = len(self.algebra.values)
-        total = count_keys(n_values, range(read + 1), self._ordered(token))
-        return total <= MOST_KEYS and n_values**read < 1 << 62
-
-    def _merge(
-        self,
-        g: int,
-        read: int,
-        following: NDArray[np.int32] | None,
-        states: dict[int, NDArray[np.int32]],
-    ) -> NDArray[np.int32]:
-        """Add the states of grammar state g with so many operands; `following` has the states with
-        one more. Returns the state of each key.
+    def run(self, ids: Iterable[int]) -> int | None:
+        """The index of the value of token ids, by the definition above; None if they are no
+        expression. For a short one: the compiled pass takes longer to load than this to run.
         """
-        span = self._span(g)
-        n_values, n_tokens = len(self.algebra.values), len(self.algebra.vocabulary)
-        keys = self._keys(span.operator, read)
-        rows = np.full((len(keys), n_tokens + 1), REFUSED, dtype=np.int32)  # the value comes last
-        if following is not None:
-            for v in range(n_values):
-                more = np.concatenate([keys, np.full((len(keys), 1), v)], axis=1)
-                rows[:, 2 + v] = following[self._places(span.operator, more)]
-        for token, after in self.grammar.after_operator[g].items():
-            rows[:, token] = states[after][self._places(token, keys)]
-        if self.grammar.complete[g]:
-            assert span.operator is not None
-            rows[:, -1] = self._span_values(span.operator, keys)
-        merged, examples = _merge_rows(rows)
-        first = len(self.grammar_states)
-        self.steps.append(rows[examples, :-1])
-        self.values.append(rows[examples, -1])
-        self.grammar_states += [g] * len(examples)
-        return (first + merged).astype(np.int32)
-
-    def _ordered(self, token: int | None) -> bool:
-        """Whether the order of operands is to be remembered; before the operator, it is."""
-        first = self.algebra.first_operator
-        return token is None or self.algebra.operators[token - first].ordered
-
-    def _keys(self, token: int | None, read: int) -> Keys:
-        if token is not None and not self._fits(token, read):
-            raise ValueError(
-                f"{self.algebra.vocabulary[token]} on up to {read} operands has too many cases for "
-                f"the tables of the fast engine ({MOST_KEYS} at most): use --engine model"
-            )
-        return every_key(len(self.algebra.values), read, self._ordered(token))
-
-    def _places(self, token: int | None, keys: Keys) -> NDArray[np.int64]:
-        """Where each key stands among all keys of its length."""
-        n_values = len(self.algebra.values)
-        if not self._ordered(token):
-            keys = np.sort(keys, axis=1)
-        every = self._keys(token, keys.shape[1])
-        return np.searchsorted(_numbers(n_values, every), _numbers(n_values, keys))
-
-    @torch.no_grad()
-    def _span_values(self, operator: int, keys: Keys) -> NDArray[np.int32]:
-        """What the model makes of a span with these operands: one iteration of its one layer."""
-        ids = span_ids(self.algebra, operator, keys)
-        values: list[NDArray[np.int32]] = []
-        for part in torch.from_numpy(ids).split(SPANS_AT_ONCE):
-            X = encode(part.to(self.weights.G_PE.device), len(self.algebra.vocabulary))
-            inside = torch.ones_like(part, dtype=torch.bool).to(X.device)
-            step = iterate(write_tokens(X, self.weights), self.weights, inside)
-            left = read_values(step.X, self.weights, self.algebra)
-            values.append(left.cpu().numpy().astype(np.int32))
-        found = np.concatenate(values)
-        assert (found >= 0).all(), "certified weights leave a single value of every span"
-        return found
-
-
-@lru_cache(maxsize=32)
-def every_key(n_values: int, count: int, ordered: bool) -> Keys:
-    """All choices of so many operands, ascending as numbers; without order, ascending in itself."""
-    flat = np.fromiter(chain(*operand_keys(n_values, [count], ordered)), dtype=np.int64)
-    return flat.reshape(-1, count) if count else np.zeros((1, 0), dtype=np.int64)
-
-
-def _numbers(n_values: int, keys: Keys) -> NDArray[np.int64]:
-    """Keys as numbers with operands for digits."""
-    return keys @ n_values ** np.arange(keys.shape[1])[::-1]
-
-
-def _merge_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Numbers for the rows, equal for equal rows, and an example of each number."""
-    merged = np.zeros(len(rows), dtype=np.int64)
-    for column in rows.T:  # a column at a time sorts numbers instead of rows
-        pairs = merged * (int(column.max()) + 2) + column + 1
-        merged = np.unique(pairs, return_inverse=True)[1].reshape(-1)
-    return merged, np.unique(merged, return_index=True)[1]
-
-
-def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
-    """The span of an operator on each row of operands, as the transformer reads it."""
-
-    def column(token: int) -> NDArray[np.int64]:
-        return np.full((len(keys), 1), token)
-
-    before, after = np.split(keys + 2, [operands_before(algebra, keys.shape[1])], axis=1)
-    parts = [column(OPEN), before, column(operator), after, column(CLOSE)]
-    if algebra.closing_slot:
-        parts.append(column(EMPTY))
-    return np.concatenate(parts, axis=1).astype(np.int16)
+        step, values = self.step.tolist(), self.value.tolist()
+        enclosing: list[int] = []
+        state = TOP
+        for token in ids:
+            if token == OPEN:
+                if step[state][FIRST_VALUE] == REFUSED:  # a span stands where a value may
+                    return None
+                enclosing.append(state)
+                state = self.start
+                continue
+            if token == CLOSE:
+                if values[state] == REFUSED or not enclosing:
+                    return None
+                token = FIRST_VALUE + values[state]
+                state = enclosing.pop()
+            state = step[state][token]
+            if state == REFUSED:
+                return None
+        return state - 1 if not enclosing and 1 <= state <= self.n_values else None

@@ -13,6 +13,8 @@ WORTH_A_CARD = 1 << 22  # bytes; below, the launches cost more than they save
 
 
 class CardEngine(CpuEngine):
+    takes_whole_lines = True
+
     def __init__(
         self, automaton: SpanAutomaton, algebra: Algebra, device: torch.device | str
     ) -> None:

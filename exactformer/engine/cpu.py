@@ -20,18 +20,19 @@ from exactformer.domains.syntax import (
     packs,
     parse,
 )
-from exactformer.engine.automaton import TOP, SpanAutomaton
+from exactformer.engine.automaton import TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared
 from exactformer.engine.scan import END, MIXED
 from exactformer.engine.tables import tables_of
 
 CONTEXT = 1 << 12  # bytes around an error that are looked at
-TOO_WIDE = "a span has more operands than the fast engine has tables for: use --engine model"
 
 
 class CpuEngine:
     """Evaluates text with an automaton that was read off certified weights."""
+
+    takes_whole_lines = False
 
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         self.automaton, self.algebra = automaton, algebra

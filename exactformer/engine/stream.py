@@ -15,7 +15,6 @@ import numpy as np
 
 from exactformer.domains.formats import SHOWN_PROBLEMS
 from exactformer.domains.syntax import ExpressionError, no_text
-from exactformer.engine.card import CardEngine
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
 from exactformer.progress import bar
@@ -66,7 +65,7 @@ def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError 
     ):
         total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
         # A card takes a line as a whole, so then the whole file is the window.
-        size = max(BUFFER, (total or 0) + 1) if isinstance(engine, CardEngine) else BUFFER
+        size = max(BUFFER, (total or 0) + 1) if engine.takes_whole_lines else BUFFER
         yield from line_values(engine, file, lambda done: tell("bytes", done, total), size)
 
 

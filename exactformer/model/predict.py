@@ -54,6 +54,36 @@ def predict(
     return answers
 
 
+def require_values(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    places: Sequence[str] | None = None,
+    most_work: int | None = None,
+    tell: Callable[[float], None] = lambda share: None,
+) -> list[str]:
+    """The same where every expression must have a value, and none may cost more than `most_work`.
+    `places` begin what is said of each; `tell` is told the share that is done.
+    """
+    places = places or [""] * len(expressions)
+    for expression, place in zip(expressions, places, strict=True):
+        require_feasible(expression, most_work, place)
+    total, done = sum(map(work, expressions)), 0
+
+    def observe(positions: int) -> None:
+        nonlocal done
+        done += positions
+        tell(min(1.0, done / total))  # padding counts, so there may be more than was thought
+
+    values = predict(algebra, weights, expressions, observe=observe)
+    for expression, place, value in zip(expressions, places, values, strict=True):
+        if value is None:
+            raise ValueError(
+                f"{place}{expression!r}: no single value is left: the weights are not exact"
+            )
+    return [str(value) for value in values]
+
+
 def _batches(expressions: Sequence[Expression]) -> list[list[int]]:
     """Places of expressions that run together: of similar length, so that little is padded."""
     batches: list[list[int]] = []

@@ -1,0 +1,194 @@
+"""Commands about an algebra and its expressions: facts, random ones, and their values."""
+
+import json
+import sys
+from collections.abc import Iterator
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from exactformer.cli.app import Domain, EngineName, Json, NoLimit, WeightsName, app, print_json
+from exactformer.domains.catalog import CATALOG, Median
+from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
+from exactformer.domains.nangia import format_nangia
+from exactformer.domains.notations import Syntax, parse
+from exactformer.domains.syntax import Expression
+
+if TYPE_CHECKING:
+    from exactformer.progress import Tell
+
+DRAWN_AT_ONCE = 100_000  # expressions of a sample
+
+
+@app.command()
+def info(domain: Domain, as_json: Json = False) -> None:
+    """Vocabulary, operators and the size of the paper's model."""
+    from exactformer.model.architecture import paper_architecture
+
+    shape = paper_architecture(domain)
+    facts = {
+        "name": domain.name,
+        "notation": domain.notation,
+        "vocabulary": list(domain.vocabulary),
+        "operators": [
+            {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
+            | ({"rule": op.rule, "unbounded": op.unbounded} if op.rule else {})
+            for op in domain.operators
+        ],
+        "spellings": dict(domain.spellings),
+        "D": shape.D,
+        "d_h": shape.d_h,
+        "hidden": shape.hidden,
+        "activation": shape.activation,
+        "slots": shape.slots,
+        "parameters": shape.parameters,
+    }
+    if as_json:
+        print(json.dumps(facts, ensure_ascii=False))
+        return
+    facts["vocabulary"] = " ".join(domain.vocabulary)
+    facts["operators"] = ", ".join(f"{op.symbol} of {op.counts}" for op in domain.operators)
+    facts["spellings"] = (
+        " ".join(f"{other}={own}" for other, own in domain.spellings.items()) or "none"
+    )
+    for key, value in facts.items():
+        print(f"{key:<12}{value}")
+
+
+@app.command()
+def sample(
+    domain: Domain,
+    depth: Annotated[
+        int | None, typer.Option(min=0, help="Exact depth of each expression; 2 if not given.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=0, help="How many.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
+    balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
+    format: Annotated[
+        Literal["tsv", "lra"],
+        typer.Option(help="lra: the ListOps set of the Long Range Arena, drawn anew, as its file."),
+    ] = "tsv",
+    as_json: Json = False,
+) -> None:
+    """Random expressions of an exact depth, each with its value, separated by a tab."""
+    import numpy as np
+
+    from exactformer.domains.long_range import HEADER, draw_long_range
+    from exactformer.domains.reference import evaluate
+    from exactformer.domains.sampling import draw, draw_balanced
+    from exactformer.progress import bar
+
+    rng = np.random.default_rng(seed)
+    write = str
+
+    def some_at_a_time(depth: int, tell: "Tell") -> Iterator[Expression]:
+        for done in range(0, count, DRAWN_AT_ONCE):
+            tell("expressions", done, count)
+            yield from draw(domain, depth, min(DRAWN_AT_ONCE, count - done), rng)
+
+    with bar(shown=not sys.stdout.isatty()) as tell:
+        if format == "tsv":
+            depth = 2 if depth is None else depth
+            if balanced:
+                expressions = draw_balanced(domain, depth, count, rng)
+            else:
+                expressions = some_at_a_time(depth, tell)
+        elif domain != CATALOG["listops"]() or depth is not None or balanced:
+            raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
+        else:
+            expressions, write = draw_long_range(count, rng), format_nangia
+        if as_json:
+            print_json(
+                {"expression": write(e), "value": evaluate(e), "tokens": len(e)}
+                for e in expressions
+            )
+            return
+        if format == "lra":
+            print(HEADER)
+        for expression in expressions:
+            print(f"{write(expression)}\t{evaluate(expression)}")
+
+
+@app.command("eval")
+def evaluate_expressions(
+    domain: Domain,
+    expression: Annotated[str | None, typer.Argument(metavar="EXPR", show_default=False)] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            help="One expression a line in, one value a line out; - reads standard input."
+        ),
+    ] = None,
+    weights: WeightsName = "constructed",
+    engine: EngineName = "auto",
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    syntax: Annotated[
+        Syntax,
+        typer.Option(
+            help="How the text is written: native; python, with its precedence; nangia, as the "
+            "published ListOps files are."
+        ),
+    ] = "native",
+    no_limit: NoLimit = False,
+    as_json: Json = False,
+) -> None:
+    """Print the value of an expression, or of each line of a file or pipe of any size."""
+    if (expression is None) == (file is None):
+        raise typer.BadParameter("expected an expression or --file, and not both")
+    from exactformer.values import Evaluator
+
+    evaluator = Evaluator(domain, weights, engine, device, no_limit)
+    if expression is not None:
+        value = evaluator.value(parse(domain, expression, syntax))
+        print(json.dumps(value, ensure_ascii=False) if as_json else value)
+        return
+    values = evaluator.line_values(Path(str(file)), syntax)
+    with Kept[str]() as kept:  # until all lines are known to be right
+        kept.keep(iter(lambda: list(islice(values, MOST_AT_ONCE)), []))
+        if as_json:
+            print_json(chain.from_iterable(kept))
+            return
+        for block in kept:
+            print("\n".join(block))
+
+
+@app.command()
+def score(
+    domain: Domain,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="- reads standard input.")],
+    format: Annotated[
+        Format | None,
+        typer.Option(
+            help="nangia (the default for listops), lra (known by its header), bowman (the "
+            "default for boolean), or tsv: an expression and its value.",
+            show_default=False,
+        ),
+    ] = None,
+    weights: WeightsName = "constructed",
+    median: Annotated[
+        Median | None,
+        typer.Option(
+            help="MED of an even number in published ListOps files: the floor of the mean of the "
+            "middle two, as published (the default), or the lower one, as in the paper.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: EngineName = "auto",
+    no_limit: NoLimit = False,
+    as_json: Json = False,
+) -> None:
+    """Count the rows of a labelled file of any size that certified weights get right, and tell the
+    first ten others.
+    """
+    from exactformer.model.predict import MOST_WORK
+    from exactformer.progress import bar
+    from exactformer.score import score as score_file
+
+    most_work = None if no_limit else MOST_WORK
+    with bar() as tell:
+        result = score_file(domain, file, format, weights, median, engine, tell, most_work)
+    print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
+    if result.wrong:
+        raise typer.Exit(1)

@@ -1,0 +1,97 @@
+"""Commands that show what the transformer does, step by step."""
+
+import json
+import sys
+from itertools import count as count_from
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactformer.cli.app import Domain, Json, NoLimit, WeightsName, app, read_algebra
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.syntax import parse
+
+MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a gigabyte
+
+
+@app.command()
+def trace(
+    domain: Domain,
+    expression: Annotated[str, typer.Argument(metavar="EXPR")],
+    weights: WeightsName = "constructed",
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            help="Write the page of `explore` with this trace, as one file for a browser."
+        ),
+    ] = None,
+    no_limit: NoLimit = False,
+    as_json: Json = False,
+) -> None:
+    """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs."""
+    parsed = parse(domain, expression)
+    if html is not None:
+        from exactformer.explorer.choices import Choices
+        from exactformer.explorer.page import write_trace
+
+        write_trace(html, Choices(domain, weights), expression)
+        print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
+        return
+    from exactformer.api import find
+    from exactformer.model.predict import require_feasible
+    from exactformer.progress import bar
+    from exactformer.trace import trace as trace_expression
+
+    model = find(domain, weights)
+    require_feasible(parsed, None if no_limit else MOST_TRACED)
+    iterations = count_from(1)
+    with bar() as tell:
+        steps = trace_expression(
+            model.algebra,
+            model.weights,
+            parsed,
+            lambda step: tell("iterations", next(iterations), parsed.depth),
+        )
+    print(json.dumps(steps.to_dict(), ensure_ascii=False) if as_json else steps)
+
+
+@app.command()
+def explore(
+    domain: Annotated[
+        Algebra | None,
+        typer.Argument(parser=read_algebra, metavar="DOMAIN", help="The algebra to start with."),
+    ] = None,
+    weights: Annotated[
+        str | None,
+        typer.Option(help="The weights to start with: as elsewhere; a file is then offered too."),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Where to listen; 127.0.0.1 is this machine only.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8765,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True,
+    as_json: Json = False,
+) -> None:
+    """Watch the transformer reduce an expression, on a page served on this machine only."""
+    import webbrowser
+    from threading import Thread
+
+    from exactformer.explorer.choices import Choices
+
+    try:
+        from exactformer.explorer.server import serve
+    except ModuleNotFoundError as missing:
+        raise ValueError(
+            f"the page's server needs {missing.name}: pip install 'exactformer[explore]'"
+        ) from None
+
+    def ready(address: str) -> None:
+        print(json.dumps({"address": address}) if as_json else address, flush=True)
+        print("interrupt (Ctrl-C) to stop", file=sys.stderr)
+        if browser:  # one in the terminal would keep us waiting
+            Thread(target=webbrowser.open, args=(address,), daemon=True).start()
+
+    serve(Choices(domain, weights), host, port, ready)

@@ -1,0 +1,134 @@
+"""Commands about weights: to make them, and to prove or to verify that they are exact."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactformer.cli.app import Domain, Json, WeightsName, app, read_algebra
+from exactformer.domains.algebra import Algebra
+
+
+@app.command()
+def construct(
+    domain: Domain,
+    out: Annotated[Path, typer.Option(help="The safetensors file to write.")],
+    weights: WeightsName = "constructed",
+    as_json: Json = False,
+) -> None:
+    """Write weights made by hand (or shipped ones) to a file."""
+    from exactformer.api import find
+
+    find(domain, weights).save(out)
+    print(json.dumps({"written": str(out)}, ensure_ascii=False) if as_json else out)
+
+
+@app.command()
+def train(
+    domain: Domain,
+    out: Annotated[Path, typer.Option(help="Folder for the weights; an interrupted run goes on.")],
+    seeds: Annotated[
+        str | None, typer.Option(help="Numbers separated by commas; the paper's ten if not given.")
+    ] = None,
+    estimator: Annotated[
+        str | None,
+        typer.Option(help="How the gate learns: search, score, straight-through or gumbel."),
+    ] = None,
+    attempts: Annotated[
+        int | None, typer.Option(min=1, help="Starts that an uncertified seed gets in all.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's logs.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Train from random weights on depth 1 and 2, and certify every seed."""
+    from rich.console import Console
+
+    from exactformer.training.display import TensorBoard, Terminal
+    from exactformer.training.recipe import PAPER_SEEDS, change, recipe_for
+    from exactformer.training.run import Observer, summary, train_seeds
+
+    chosen = PAPER_SEEDS if seeds is None else _seeds(seeds)
+    recipe = change(recipe_for(domain), estimator=estimator, attempts=attempts)
+    observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
+    with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
+        observers.append(terminal)
+        try:
+            results = train_seeds(
+                domain, chosen, recipe=recipe, out=out, device=device, observers=observers
+            )
+        except KeyboardInterrupt:
+            print("interrupted; the same command goes on from here", file=sys.stderr)
+            raise typer.Exit(130) from None
+    print(json.dumps([r.record for r in results]) if as_json else summary(results))
+    if not all(result.exact for result in results):
+        raise typer.Exit(1)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(seed) for seed in text.split(","))
+    except ValueError:
+        raise typer.BadParameter(f"expected numbers separated by commas, found {text!r}") from None
+
+
+@app.command()
+def certify(
+    domain: Domain,
+    weights: WeightsName = "constructed",
+    out: Annotated[
+        Path | None, typer.Option(help="Write the proof, or the fault, to a file.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Decide whether weights are exact at every depth and length."""
+    from exactformer.api import find
+
+    certificate = find(domain, weights).certify()
+    if out is not None:
+        certificate.save(out)
+    print(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else certificate)
+    if certificate.verdict != "exact":
+        raise typer.Exit(1)
+
+
+@app.command()
+def verify(
+    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="A file that certify wrote.")],
+    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights it is about.")],
+    algebra: Annotated[
+        Algebra | None,
+        typer.Option(
+            parser=read_algebra,
+            metavar="DOMAIN",
+            help="The algebra that both must be about. Without it they are about what they say "
+            "themselves, which is sure only where that is built in.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Re-check a proof in exact arithmetic, without torch and without the model's code."""
+    from exactformer.verify import ProofRejected
+    from exactformer.verify import verify as check_proof
+    from exactformer.verify.proof import algebra_sha256, is_built_in
+
+    try:
+        findings = check_proof(proof, weights, algebra)
+    except ProofRejected as rejection:
+        shown = ascii(str(rejection))[1:-1]  # a file could hold what moves the cursor
+        said = json.dumps({"accepted": False, "reason": shown})
+        print(said if as_json else f"rejected: {shown}")
+        raise typer.Exit(1) from None
+    name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
+    built_in = is_built_in(findings.algebra)
+    origin = "built in" if built_in else "as asked for" if algebra else "not built in"
+    reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
+    if as_json:
+        facts = {"algebra": name, "algebra_sha256": sha256, "is": origin}
+        print(json.dumps({"accepted": True, "reason": reason, **facts}))
+        return
+    print(f"accepted: {reason}\n  algebra  {name} ({origin}), sha256 {sha256}")
+    if origin == "not built in":
+        print("  what that name stands for is the file's own word: --algebra ties it to yours")

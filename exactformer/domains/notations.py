@@ -1,0 +1,40 @@
+"""The notations that text can be written in, each with its reader."""
+
+from typing import Literal, Protocol
+
+from exactformer.domains import syntax as native
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.nangia import parse_nangia
+from exactformer.domains.pythonic import parse_python
+from exactformer.domains.syntax import Expression
+
+Syntax = Literal["native", "python", "nangia"]
+
+
+class Read(Protocol):
+    """A reader of one notation: one expression from a text, or an `ExpressionError`."""
+
+    def __call__(
+        self, algebra: Algebra, text: str | bytes, *, first_line: int = 1
+    ) -> Expression: ...
+
+
+READERS: dict[Syntax, Read] = {
+    "native": native.parse,
+    "python": parse_python,
+    "nangia": parse_nangia,
+}
+
+
+def parse(
+    algebra: Algebra, text: str | bytes, syntax: Syntax = "native", *, first_line: int = 1
+) -> Expression:
+    """Read one expression. Raises `ExpressionError`, which says where.
+
+    syntax       "native": as expressions are printed, white space is free; "python": with its
+                 precedence; "nangia": as the published ListOps files are.
+    first_line   the line number of the text in the file it came from.
+    """
+    if syntax not in READERS:
+        raise ValueError(f"syntax: expected one of {', '.join(READERS)}, found {syntax!r}")
+    return READERS[syntax](algebra, text, first_line=first_line)

@@ -1,0 +1,17 @@
+"""Which engine is to run: what a user may say, and where its tables are soon made."""
+
+from typing import Literal
+
+from exactformer.domains.algebra import Algebra
+
+EngineName = Literal["auto", "fast", "model"]
+
+SOON_MADE = 100_000  # cases of all operators together: the tables then take about a second
+
+
+def soon_made(algebra: Algebra) -> bool:
+    """Not for operators of any number of operands, of which tables cover only some."""
+    try:
+        return algebra.count_cases(every_order=algebra.ordered) <= SOON_MADE
+    except ValueError:
+        return False

@@ -1,0 +1,210 @@
+"""Tables that were read off certified weights, kept for the next process: it then needs no torch.
+
+Those of the built-in algebras are shipped; others are kept in the user's folder of caches, under a
+name that comes from all that decides about them: the algebra, the weights, the format and the code
+that makes tables. The hash in a file tells damage, but whoever can write there can write a hash,
+too. So no value is taken on trust: tables must have the grammar of the algebra and its value in
+every case, which is what certified weights were proved to have. All that a file vouches for is that
+the weights were certified, and in that it is trusted as the installed code is. A file that is not
+like that is as good as none: tables are made anew. Where they cannot be kept, they are not.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import CATALOG
+from exactformer.domains.syntax import CLOSED, DONE, START, TOP, grammar_of, operands_before
+from exactformer.engine.automaton import FIRST_VALUE, REFUSED, SpanAutomaton
+from exactformer.engine.choice import soon_made
+from exactformer.verify.proof import algebra_sha256
+from exactformer.weightfile import (
+    WeightFile,
+    content_sha256,
+    find_weights,
+    pack_header,
+    read_safetensors,
+    remove_unfinished,
+    write_atomically,
+)
+
+FORMAT = "exactformer tables 1"
+ARRAYS = ("step", "value", "grammar")
+SHIPPED = Path(__file__).parent / "shipped"  # DOMAIN.safetensors
+FOLDER = "EXACTFORMER_CACHE_DIR"  # names another folder of caches
+MOST_KEPT = 64  # files; the oldest go
+
+# What decides about tables, beside the algebra and the weights.
+PACKAGE = Path(__file__).parent.parent
+MAKERS = ("domains", "model", "verify", "certify.py", "engine/automaton.py", "engine/read_off.py")
+
+
+def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
+    """The tables of weights, by the name a user gives them, if any are kept."""
+    identity = _identity(algebra, weights) if soon_made(algebra) else None
+    if identity is None:
+        return None
+    tables = None
+    if algebra.name in CATALOG:
+        tables = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
+    if tables is None and (path := _path(algebra, identity)):
+        tables = read_tables(path, algebra, identity)
+    return tables
+
+
+def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
+    """Keep them for `find_tables`, if that can be."""
+    identity = _identity(algebra, weights) if soon_made(algebra) else None
+    path = _path(algebra, identity) if identity else None
+    if identity is None or path is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        remove_unfinished(path.parent)
+        write_tables(path, algebra, [identity], tables)
+        files = sorted(path.parent.glob("*.safetensors"), key=lambda file: file.stat().st_mtime)
+        for old in files[:-MOST_KEPT]:
+            old.unlink(missing_ok=True)
+    except (OSError, ValueError):  # no folder to write to: the next process makes them again
+        pass
+
+
+def write_tables(
+    path: Path, algebra: Algebra, weights: Sequence[str], tables: SpanAutomaton
+) -> None:
+    """`weights`: of which these are the tables; by hash, or constructed ones by name."""
+    arrays = {name: np.ascontiguousarray(getattr(tables, name)) for name in ARRAYS}
+    header = {"format": FORMAT, "algebra": algebra_sha256(algebra), "weights": list(weights)}
+    header["sha256"] = content_sha256(header, arrays)
+    write_atomically(path, save(arrays, pack_header(header)))
+
+
+def read_tables(path: Path, algebra: Algebra, weights: str) -> SpanAutomaton | None:
+    """None for a file that is missing, damaged, or of other weights."""
+    try:
+        header, arrays = read_safetensors(path, "np", FORMAT)
+        found = header.pop("sha256", None)
+        if (
+            found != content_sha256(header, arrays)
+            or header.get("algebra") != algebra_sha256(algebra)
+            or not isinstance(header.get("weights"), list)
+            or weights not in header["weights"]
+            or set(arrays) != set(ARRAYS)
+        ):
+            return None
+        tables = SpanAutomaton(**arrays, n_values=len(algebra.values))
+        return tables if fits(algebra, tables) else None
+    except (OSError, ValueError, TypeError):  # a forged header may hold anything
+        return None
+
+
+def fits(algebra: Algebra, tables: SpanAutomaton) -> bool:
+    """Whether tables accept what the grammar does, with the algebra's value in every case."""
+    return (
+        _has_shape(algebra, tables)
+        and _has_grammar(algebra, tables)
+        and _forgets_order(algebra, tables)
+        and _has_values(algebra, tables)
+    )
+
+
+def _has_shape(algebra: Algebra, tables: SpanAutomaton) -> bool:
+    step, value, grammar = tables.step, tables.value, tables.grammar
+    states = len(value) if value.ndim == 1 else 0
+    return (
+        states > tables.start
+        and all(array.dtype == np.int32 for array in (step, value, grammar))
+        and step.shape == (states, len(algebra.vocabulary))
+        and grammar.shape == (states,)
+        and bool(((step >= REFUSED) & (step < states)).all())
+        and bool(((value >= REFUSED) & (value < tables.n_values)).all())
+        and bool(((grammar >= 0) & (grammar < len(grammar_of(algebra).spans))).all())
+    )
+
+
+def _has_grammar(algebra: Algebra, tables: SpanAutomaton) -> bool:
+    """Whether each step is one of the grammar, and none of those is missing."""
+    grammar, first = grammar_of(algebra), algebra.first_operator
+    following = np.full((len(grammar.spans), len(algebra.vocabulary)), CLOSED, dtype=np.int32)
+    following[:, FIRST_VALUE:first] = np.array(grammar.after_operand)[:, None]
+    for state, operators in enumerate(grammar.after_operator):
+        for token, after in operators.items():
+            following[state, token] = after
+    reached = np.where(tables.step == REFUSED, CLOSED, tables.grammar[tables.step])
+    whole = 1 + np.arange(tables.n_values)  # the states after a whole expression, by its value
+    return (
+        bool((reached == following[tables.grammar]).all())
+        and bool(((tables.value != REFUSED) == np.array(grammar.complete)[tables.grammar]).all())
+        and bool((tables.step[0, FIRST_VALUE:first] == whole).all())
+        and tables.grammar[0] == TOP
+        and bool((tables.grammar[whole] == DONE).all())
+        and tables.grammar[tables.start] == START
+    )
+
+
+def _forgets_order(algebra: Algebra, tables: SpanAutomaton) -> bool:
+    """Whether any two operands lead to the same state in either order, so that one order of each
+    case is enough; where every order is looked at, there is nothing to say.
+    """
+    if _every_order(algebra):
+        return True
+    none = np.full((1, tables.step.shape[1]), REFUSED, dtype=np.int32)
+    one = tables.step[:, FIRST_VALUE : algebra.first_operator]
+    two = np.concatenate([tables.step, none])[one, FIRST_VALUE : algebra.first_operator]
+    return bool((two == two.transpose(0, 2, 1)).all())
+
+
+def _has_values(algebra: Algebra, tables: SpanAutomaton) -> bool:
+    for o, operands, results in algebra.case_arrays(every_order=_every_order(algebra)):
+        operator = np.full((len(operands), 1), algebra.first_operator + o)
+        before, after = np.split(operands, [operands_before(algebra, operands.shape[1])], axis=1)
+        state = np.full(len(operands), tables.start)
+        for token in np.hstack([FIRST_VALUE + before, operator, FIRST_VALUE + after]).T:
+            state = tables.step[state, token]  # never refused: the grammar was looked at
+        if (tables.value[state] != results).any():
+            return False
+    return True
+
+
+def _every_order(algebra: Algebra) -> bool:
+    return algebra.ordered or algebra.notation == "infix"  # there, an operand comes first
+
+
+def _identity(algebra: Algebra, weights: str) -> str | None:
+    """The hash of weights in a file; constructed ones are known by their name. None for weights of
+    another algebra. Raises ValueError for a file that holds none.
+    """
+    if weights.split("/")[0] == "constructed":
+        return weights
+    file = WeightFile.read(find_weights(weights, algebra.name))
+    return file.sha256 if file.algebra == algebra else None
+
+
+def _path(algebra: Algebra, identity: str) -> Path | None:
+    """Where the tables are kept; None where there is no such folder."""
+    try:
+        key = [FORMAT, _makers(), algebra_sha256(algebra), identity]
+        caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except (OSError, RuntimeError):  # the code is there without its source, or there is no home
+        return None
+    name = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+    folder = os.environ.get(FOLDER) or Path(caches) / "exactformer"
+    return Path(folder) / f"{name}.safetensors"
+
+
+@cache
+def _makers() -> str:
+    """A hash of the code that makes tables."""
+    digest = hashlib.sha256()
+    folders = (sorted((PACKAGE / name).rglob("*.py")) for name in MAKERS if "." not in name)
+    for path in chain(*folders, (PACKAGE / name for name in MAKERS if "." in name)):
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()
