@@ -107,15 +107,28 @@ def verify(
             "themselves, which is sure only where that is built in.",
         ),
     ] = None,
+    kernel: Annotated[
+        bool,
+        typer.Option(
+            "--kernel",
+            help="Ask the checker, too, that is extracted from the machine-checked proof and built "
+            "by `make proof`.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
+    from exactformer.kernel import check_with_kernel
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
     from exactformer.verify.proof import algebra_sha256, is_built_in
 
     try:
         findings = check_proof(proof, weights, algebra)
+        if kernel and (answer := check_with_kernel(weights)) != "exact":
+            raise ProofRejected(f"{weights}: the extracted checker says {answer}")
+    except RuntimeError as error:
+        raise ValueError(str(error)) from None
     except ProofRejected as rejection:
         shown = ascii(str(rejection))[1:-1]  # a file could hold what moves the cursor
         said = json.dumps({"accepted": False, "reason": shown})
@@ -125,6 +138,7 @@ def verify(
     built_in = is_built_in(findings.algebra)
     origin = "built in" if built_in else "as asked for" if algebra else "not built in"
     reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
+    reason += ", and exact by the extracted checker" if kernel else ""
     if as_json:
         facts = {"algebra": name, "algebra_sha256": sha256, "is": origin}
         print(json.dumps({"accepted": True, "reason": reason, **facts}))
