@@ -3,6 +3,7 @@ with circuit.py. Runs where Coq and OCaml are installed (`make proof`).
 """
 
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -364,3 +365,18 @@ def test_the_units_are_those_that_the_proof_is_about():
         check=True,
     )
     assert done.stdout.splitlines() == expected
+
+
+def test_verify_asks_the_kernel(tmp_path):
+    """The command, with weights that its own check accepts and the extracted one must, too."""
+    proof, weights = SHIPPED / "boolean/7520.proof.json", SHIPPED / "boolean/7520.safetensors"
+    command = [sys.executable, "-m", "exactformer", "verify", str(proof), str(weights), "--kernel"]
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert (said.returncode, said.stderr) == (0, "")
+    assert "and exact by the extracted checker" in said.stdout
+    construct(listops(5), "units").save(tmp_path / "units")
+    construct(listops(5), "units").certify().save(tmp_path / "proof")
+    command[4:6] = [str(tmp_path / "proof"), str(tmp_path / "units")]
+    said = subprocess.run(command, capture_output=True, text=True)
+    assert (said.returncode, said.stdout) == (2, "")
+    assert "the checker is for perceptrons and tables, found units" in said.stderr
