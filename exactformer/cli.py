@@ -13,7 +13,13 @@ import typer
 from typer.core import TyperGroup
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG, Median, find_algebra
+from exactformer.domains.catalog import (
+    CATALOG,
+    Median,
+    algebra_sha256,
+    find_algebra,
+    is_built_in,
+)
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
 from exactformer.domains.nangia import format_nangia, parse_nangia
@@ -416,7 +422,6 @@ def verify(
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
-    from exactformer.verify.proof import algebra_sha256, is_built_in
 
     try:
         findings = check_proof(proof, weights, algebra)

@@ -22,6 +22,7 @@ import torch
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
+from exactformer.domains.catalog import describe
 from exactformer.domains.plain import Place, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
@@ -150,7 +151,7 @@ def _claim(
     a hash of what makes it this one.
     """
     run = {
-        "algebra": algebra.to_dict(),
+        "algebra": describe(algebra),
         "recipe": json.loads(json.dumps(asdict(recipe))),
         "seeds": list(seeds),
         "device": torch.device(device).type,
@@ -172,12 +173,13 @@ def _claim(
         raise ValueError(
             f"{path}: expected the description of a run: {error}; choose another folder"
         ) from None
-    if differing := [name for name in run if held[name] != run[name]]:
+    in_full = run | {"algebra": algebra.to_dict()}  # as records were written at first
+    if differing := [name for name in run if held[name] not in (run[name], in_full[name])]:
         raise ValueError(
             f"{folder} holds another run (its {' and '.join(differing)} differ): "
             f"choose another folder, or the same settings to go on with it"
         )
-    return content_sha256(run)
+    return content_sha256({name: held[name] for name in run})  # as checkpoints know it
 
 
 def versions() -> dict[str, str]:
