@@ -95,7 +95,7 @@ class WeightFile:
         names = set(self.arrays) - OPTIONAL
         if names not in (ROUTING | PERCEPTRON, ROUTING | TABLE, ROUTING | set(UNITS)):
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
-        if ("W_1" in names) != (self.activation in ("relu", "square")):
+        if self.activation not in (("relu", "square") if "W_1" in names else (None,)):
             raise ValueError(f"activation: found {show(self.activation)}, unexpected here")
         D = len(self.algebra.vocabulary)
         d_h = self._size("W_Q", -1)

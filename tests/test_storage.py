@@ -201,6 +201,7 @@ BAD_FILES: dict[str, tuple[bytes, str]] = {
     "soft routing": (with_tensor("W_K", np.full((7, 4), 0.4)), "W_K: expected int8"),
     "activation": (with_header(activation="tanh"), "'tanh'"),
     "no activation": (with_header(activation=None), "activation"),
+    "activation no text": (with_header(activation=["relu"]), "activation: found a list"),
     "no algebra": (with_header(algebra=None), "model: "),
     "algebra a list": (with_header(algebra=[]), "model: "),
     "algebra empty": (with_header(algebra={}), "model: "),
@@ -235,6 +236,13 @@ def test_no_table_without_bags(tmp_path):
     twice = np.concatenate([file.arrays["bags"]] * 2), np.concatenate([file.arrays["outputs"]] * 2)
     with pytest.raises(ValueError, match="twice"):
         WeightFile(boolean(), file.arrays | {"bags": twice[0], "outputs": twice[1]}, None)
+
+
+@pytest.mark.parametrize("activation", ["relu", "\ud800", 0, [], False])
+def test_no_table_with_an_activation(activation):
+    arrays = to_file(boolean(), construct(boolean(), "table").weights, {}).arrays
+    with pytest.raises(ValueError, match="activation: found"):
+        WeightFile(boolean(), arrays, activation)
 
 
 def test_a_row_that_hides_another_by_its_hash_is_refused():

@@ -136,11 +136,13 @@ def find_algebra(name: str) -> Algebra:
 
 
 def is_built_in(algebra: Algebra) -> bool:
-    """Whether this is what its name stands for. A ValueError if that is something else."""
+    """Whether this is what its name stands for. A ValueError if the name is for something else."""
+    if not is_reserved(algebra.name):
+        return False
     try:
         named = find_algebra(algebra.name)
     except ValueError:
-        return False
+        named = None
     if algebra != named:
         raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
     return True

@@ -18,6 +18,7 @@ from typing import NoReturn
 import numpy as np
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
 from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.syntax import Expression, ExpressionError, decode
@@ -217,7 +218,8 @@ def covering(uses: Iterable[Use], median: Median) -> Algebra:
     paper = found <= set(LISTOPS_OPERATORS)
     names = LISTOPS_OPERATORS if paper else tuple(op for op in LISTOPS_RULES if op in found)
     median = median if "MED" in names else "lower"  # one algebra, not two that compute the same
-    return listops(max([3, *(count for _, count in uses)]), median, names)
+    fan_in = max([3, *(count for _, count in uses)])
+    return listops(fan_in if fan_in <= LARGEST_ARITY else None, median, names)
 
 
 def require_digits(algebra: Algebra) -> None:
