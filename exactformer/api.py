@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import torch
 
 from exactformer.certify import Certificate, certify
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.plain import expect, show, suggestion
 from exactformer.domains.syntax import Expression, parse
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
@@ -28,13 +29,37 @@ SOON_MADE = 100_000  # cases of all operators together, for which the engine tak
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
-    """A transformer for an algebra. Call it on the text of an expression."""
+    """A transformer for an algebra. Call it on the text of an expression.
+
+    Two are equal if they have the same algebra and the same weights, wherever these came from.
+    """
 
     algebra: Algebra
     weights: Weights
     origin: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expect(self.algebra, Algebra, AN_ALGEBRA)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its weights file, which covers the algebra and all that computes."""
+        return to_file(self.algebra, self.weights, {}).sha256
+
+    def __eq__(self, other: object) -> bool:
+        return self.sha256 == other.sha256 if isinstance(other, Model) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __repr__(self) -> str:
+        facts = [str(self.origin.get("made", "of unknown origin"))]
+        facts += [f"{name} {fact}" for name, fact in self.origin.items() if name != "made"]
+        device = self.weights.G_PE.device.type
+        facts += [] if device == "cpu" else [f"on {device}"]
+        return f"Model({self.algebra.name}: {', '.join(facts)[:80]})"
 
     def __call__(self, text: str | bytes | Expression) -> str:
         """The value of an expression: by the engine if the weights are exact, which is all the
@@ -82,6 +107,8 @@ class Model:
         self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32
     ) -> list[str | None]:
         """The value the transformer gives each; None where it ends with anything else."""
+        if isinstance(expressions, str | bytes | Expression):
+            raise TypeError(f"expected a list of expressions, found {show(expressions)}")
         expressions = [self._expression(expression) for expression in expressions]
         return predict(self.algebra, self.weights, expressions, dtype)
 
@@ -126,6 +153,7 @@ def construct(
                   units and table that can be had; `origin` says which.
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
+    expect(algebra, Algebra, AN_ALGEBRA)
     if feedforward == "fitted":
         if not (SHIPPED / algebra.name / "fitted.safetensors").is_file():
             raise ValueError(
@@ -165,21 +193,34 @@ def find(algebra: Algebra, name: str) -> Model:
 def look_up(domain: str, name: str) -> Model:
     """Weights that are shipped for a domain, or in a file, whatever their algebra."""
     shipped = f"{domain}/{name}"
-    return load(shipped if (SHIPPED / f"{shipped}.safetensors").is_file() else name)
+    if (SHIPPED / f"{shipped}.safetensors").is_file():
+        return load(shipped)
+    if not Path(name).is_file() and "/" not in name:
+        here = [path.stem for path in sorted((SHIPPED / domain).glob("*.safetensors"))]
+        raise _missing(name, f"constructed, {', '.join([*here, 'or a file'])}", here)
+    return load(name)
 
 
 def load(name: str | Path) -> Model:
     """A shipped model such as "boolean/7520", or any weights file."""
+    expect(name, (str, Path), "the name of shipped weights or a path")
     path = Path(name)
     shipped = SHIPPED / f"{name}.safetensors"
     if shipped.resolve().is_relative_to(SHIPPED.resolve()) and shipped.is_file():
         path = shipped
     if not path.is_file():
-        names = [
-            str(p.relative_to(SHIPPED).with_suffix("")) for p in SHIPPED.glob("*/*.safetensors")
-        ]
-        raise ValueError(
-            f"expected a weights file or one of {', '.join(sorted(names))}, found {str(name)!r}"
-        )
+        shipped = sorted(SHIPPED.glob("*/*.safetensors"))
+        names = [path.relative_to(SHIPPED).with_suffix("").as_posix() for path in shipped]
+        raise _missing(str(name), "a file, or shipped weights such as boolean/7520", names)
     file = WeightFile.read(path)
     return Model(file.algebra, from_file(file), file.origin)
+
+
+def _missing(name: str, expected: str, known: Sequence[str]) -> ValueError:
+    """The error of a name that is neither a file nor shipped."""
+    if Path(name).is_dir():
+        return ValueError(f"expected {expected}, found the folder {name!r}")
+    if Path(name).suffix:
+        return ValueError(f"no such file: {name!r}")
+    words = ["constructed", *known]
+    return ValueError(f"expected {expected}, found {name!r}{suggestion(name, words)}")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from typer.core import TyperGroup
 
+from exactformer import __version__
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import (
     CATALOG,
@@ -21,10 +22,11 @@ from exactformer.domains.catalog import (
     is_built_in,
 )
 from exactformer.domains.definition import load_algebra
-from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
+from exactformer.domains.formats import MOST_AT_ONCE, BadLines, Format, Kept
 from exactformer.domains.nangia import format_nangia, parse_nangia
+from exactformer.domains.plain import suggestion
 from exactformer.domains.pythonic import parse_python
-from exactformer.domains.syntax import Expression, parse
+from exactformer.domains.syntax import Expression, ExpressionError, parse
 
 if TYPE_CHECKING:
     from exactformer.progress import Tell
@@ -49,11 +51,29 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="A tiny transformer that computes exactly, at any length, and can prove it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"exactformer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A tiny transformer that computes exactly, at any length, and can prove it."""
 
 
 def _algebra(name: str) -> Algebra:
@@ -65,7 +85,7 @@ def _algebra(name: str) -> Algebra:
     try:
         return load_algebra(name)
     except ValueError as error:  # of which typer would tell nothing but that there was one
-        print(f"exactformer: {error}", file=sys.stderr)
+        _tell(error)
         raise typer.Exit(2) from None
 
 
@@ -228,7 +248,7 @@ def reproduce(
     chosen = list(TABLES) if names == ["all"] else names or ["table1"]
     for name in chosen:
         if name not in TABLES:
-            raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")
+            raise typer.BadParameter(_unknown(name, TABLES))
     folder = out or Path("results/quick" if quick else "results")
     folder.mkdir(parents=True, exist_ok=True)
     written = {name: [str(path) for path in TABLES[name](folder, quick)] for name in chosen}
@@ -450,8 +470,8 @@ def score(
     format: Annotated[
         Format | None,
         typer.Option(
-            help="nangia (the default for listops), lra (known by its header), bowman (the "
-            "default for boolean), or tsv: an expression and its value.",
+            help="tsv: an expression and its value, as sample writes them; nangia and lra: "
+            "published ListOps; bowman: pairs of formulas. Unless given, by the first line.",
             show_default=False,
         ),
     ] = None,
@@ -472,11 +492,11 @@ def score(
     first ten others.
     """
     from exactformer.model.predict import MOST_WORK
-    from exactformer.progress import bar
+    from exactformer.progress import bar, is_typed
     from exactformer.score import score as score_file
 
     most_work = None if no_limit else MOST_WORK
-    with bar() as tell:
+    with bar(shown=not is_typed(file)) as tell:
         result = score_file(domain, file, format, weights, median, engine, tell, most_work)
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
     if result.wrong:
@@ -539,7 +559,7 @@ def bench(
     chosen = list(dict.fromkeys(domains or CATALOG))
     for name in chosen:
         if name not in CATALOG:
-            raise typer.BadParameter(f"expected some of {', '.join(CATALOG)}, found {name!r}")
+            raise typer.BadParameter(_unknown(name, CATALOG))
     from exactformer.bench import table
     from exactformer.paper.files import write
 
@@ -548,6 +568,10 @@ def bench(
     if out is not None:
         write(out, page)
     print(json.dumps(table.rows_of(found), ensure_ascii=False) if as_json else page)
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    return f"expected some of {', '.join(known)}, found {name!r}{suggestion(name, known)}"
 
 
 def _seeds(text: str) -> tuple[int, ...]:
@@ -560,10 +584,37 @@ def _seeds(text: str) -> tuple[int, ...]:
 def main() -> None:
     """Run the command line; a user's mistake is a message and exit status 2, not a traceback."""
     try:
-        app()
+        status = app(standalone_mode=not _as_json())  # typer would write its own errors as a box
+        sys.exit(status or 0)
     except BrokenPipeError:  # the reader of our output has gone, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ValueError, OSError) as error:
-        print(f"exactformer: {error}", file=sys.stderr)
-        sys.exit(2)
+        _tell(error)
+    except Exception as error:
+        message = getattr(error, "format_message", None)  # as typer's own errors have
+        if message is None:
+            raise
+        _tell(ValueError(message()))
+    sys.exit(2)
+
+
+def _as_json() -> bool:
+    """Also where the arguments are not understood."""
+    return "--json" in sys.argv
+
+
+def _tell(error: Exception) -> None:
+    """A mistake on standard error: a line for people, or an object for programs."""
+    message = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        message = f"{error.filename}: {error.strerror}"
+    if not _as_json():
+        print(f"exactformer: {message}", file=sys.stderr)
+        return
+    said: dict[str, Any] = {"error": message}
+    if isinstance(error, ExpressionError):
+        said = {"error": error.problem, **error.place}
+    elif isinstance(error, BadLines):
+        said |= error.place
+    print(json.dumps(said, ensure_ascii=False), file=sys.stderr)

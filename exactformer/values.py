@@ -13,7 +13,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats import Lines, all_right, in_blocks
 from exactformer.domains.syntax import Expression, parse
 from exactformer.model.predict import predict, require_feasible, work
-from exactformer.progress import bar
+from exactformer.progress import bar, is_typed
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -54,7 +54,7 @@ def line_values(
 
         yield from all_right(str(path), file_values(fast, str(path)))
         return
-    with Lines.of(path) as file, bar() as tell:
+    with Lines.of(path) as file, bar(shown=not is_typed(path)) as tell:
         lines = file.read(lambda line, number: read(model.algebra, line, first_line=number))
         number, before = 1, 0
         for block in in_blocks(lines, len, TOKENS_AT_ONCE):

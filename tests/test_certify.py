@@ -20,6 +20,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.feedforward import MLP, Table
 from exactformer.verify import ProofRejected, verify
+from exactformer.verify.proof import FORMAT
 from tests.algebras import TASKS
 from tests.brute_force import constructed
 
@@ -161,7 +162,7 @@ def test_a_forged_proof_of_wrong_weights_is_rejected(tmp_path, verdict, short_se
     certificate.save(tmp_path / "proof")
     with pytest.raises(ValueError, match=r"expected the format .* found 'exactformer fault 1'"):
         verify(tmp_path / "proof", tmp_path / "weights")
-    proof = certificate.to_dict() | {"verdict": verdict}
+    proof = certificate.to_dict() | {"format": FORMAT, "verdict": verdict}
     (tmp_path / "proof").write_text(json.dumps(proof))
     with pytest.raises(ProofRejected):
         verify(tmp_path / "proof", tmp_path / "weights")

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.plain import suggestion
 
 
 @cache
@@ -129,10 +130,11 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    raise ValueError(
-        f"expected one of {', '.join(CATALOG)}, found {name!r}; variants are named like "
-        f"arithmetic-mod-7, listops-10-mean or listops-any-max-min-first-last"
+    hint = suggestion(name, CATALOG) or (
+        "; variants are named like arithmetic-mod-7, listops-10-mean or "
+        "listops-any-max-min-first-last"
     )
+    raise ValueError(f"expected one of {', '.join(CATALOG)}, found {name!r}{hint}")
 
 
 def is_built_in(algebra: Algebra) -> bool:

@@ -13,17 +13,18 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+import exactformer
 from exactformer.api import Model
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.catalog import describe
-from exactformer.domains.plain import Place, read_bytes, read_json
+from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
@@ -78,6 +79,7 @@ def train_seeds(
     observers: Sequence[Observer] = (),
 ) -> list[Result]:
     """Train a model from each seed and certify it; with `out`, in a folder that can be resumed."""
+    expect(algebra, Algebra, AN_ALGEBRA)
     recipe = recipe or recipe_for(algebra)
     _check(algebra, recipe, seeds, device)
     folder = None if out is None else Path(out)
@@ -184,8 +186,12 @@ def _claim(
 
 def versions() -> dict[str, str]:
     """What the bits of a result depend on besides recipe and seed."""
-    found = {name: version(name) for name in ("exactformer", "numpy")}
-    return found | {"torch": torch.__version__, "python": platform.python_version()}
+    return {
+        "exactformer": exactformer.__version__,
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
