@@ -57,7 +57,9 @@ def show(value: object) -> str:
 def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
     """What a caller hands over is of this kind; else a TypeError says what it was."""
     if not isinstance(value, kind):
-        raise TypeError(f"expected {expected}, found {show(value)}")
+        function = getattr(value, "__name__", None) if callable(value) else None
+        found = f"the function {function!r}, not called" if function else show(value)
+        raise TypeError(f"expected {expected}, found {found}")
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:
