@@ -306,9 +306,13 @@ def problem(sheet: Sheet, case: Damaged, name: str, result: tuple[int, str, str]
 def bad_refusal(case: Damaged, name: str, printed: str, errors: str) -> str | None:
     if printed:
         return f"refused, but printed {printed[:200]!r}"
-    if not errors.startswith(f"exactformer: {name}: "):
+    said = json.loads(errors)
+    errors = said["error"]
+    if not errors.startswith(f"{name}: "):
         return f"refused without the file's name: {errors[:200]!r}"
-    places = re.findall(r"^(?:exactformer: \S+: )?(?:line (\d+)|byte \d+)", errors, re.M)
+    places = re.findall(r"^(?:\S+: )?(?:line (\d+)|byte \d+)", errors, re.M)
+    if "line" in said and str(said["line"]) != places[0]:
+        return f"refused with another line than the message's: {said}"
     if case.line is not None and str(case.line) not in places:
         return f"line {case.line} is bad, refused was {errors[:200]!r}"
     if len(places) > 10 or len(errors) > 10_000:

@@ -1,5 +1,6 @@
 """A tiny transformer that computes exactly, at any length, and can prove it."""
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra, Operator
@@ -13,6 +14,8 @@ from exactformer.domains.syntax import Expression, ExpressionError
 if TYPE_CHECKING:
     from exactformer.api import Model, construct, load
     from exactformer.training.run import train_seeds as train
+
+__version__ = "0.1.0"
 
 __all__ = [
     "Algebra",
@@ -35,14 +38,21 @@ __all__ = [
 ]
 
 
+# What needs torch is imported when first used: without it the command line starts fast.
+_LATER = {
+    "Model": ("exactformer.api", "Model"),
+    "construct": ("exactformer.api", "construct"),
+    "load": ("exactformer.api", "load"),
+    "train": ("exactformer.training.run", "train_seeds"),
+}
+
+
 def __getattr__(name: str):
-    """What needs torch is imported when first used: without it the command line starts fast."""
-    if name in ("Model", "construct", "load"):
-        from exactformer import api
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _LATER[name]
+    return getattr(import_module(module), attribute)
 
-        return getattr(api, name)
-    if name == "train":
-        from exactformer.training.run import train_seeds
 
-        return train_seeds
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

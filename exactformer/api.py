@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 import torch
 
 from exactformer.certify import Certificate, certify, findings
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import Expression, ExpressionError, parse
 from exactformer.engine.choice import EngineName, soon_made
 from exactformer.model import construct as by_hand
@@ -30,13 +31,37 @@ T = TypeVar("T")
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Model:
-    """A transformer for an algebra. Call it on the text of an expression."""
+    """A transformer for an algebra. Call it on the text of an expression.
+
+    Two are equal if they have the same algebra and the same weights, wherever these came from.
+    """
 
     algebra: Algebra
     weights: Weights
     origin: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        expect(self.algebra, Algebra, AN_ALGEBRA)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its weights file, which covers the algebra and all that computes."""
+        return to_file(self.algebra, self.weights, {}).sha256
+
+    def __eq__(self, other: object) -> bool:
+        return self.sha256 == other.sha256 if isinstance(other, Model) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sha256)
+
+    def __repr__(self) -> str:
+        facts = [str(self.origin.get("made", "of unknown origin"))]
+        facts += [f"{name} {fact}" for name, fact in self.origin.items() if name != "made"]
+        device = self.weights.G_PE.device.type
+        facts += [] if device == "cpu" else [f"on {device}"]
+        return f"Model({self.algebra.name}: {', '.join(facts)[:80]})"
 
     def __call__(self, text: Text) -> str:
         """The value of one expression."""
@@ -145,6 +170,8 @@ class Model:
         self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32
     ) -> list[str | None]:
         """The value the transformer gives each; None where it ends with anything else."""
+        if isinstance(expressions, str | bytes | Expression):
+            raise TypeError(f"expected a list of expressions, found {show(expressions)}")
         expressions = [self._expression(expression) for expression in expressions]
         return predict(self.algebra, self.weights, expressions, dtype)
 
@@ -216,6 +243,7 @@ def construct(
                   units and table that can be had; `origin` says which.
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
+    expect(algebra, Algebra, AN_ALGEBRA)
     if feedforward == "fitted":
         if not (SHIPPED / algebra.name / "fitted.safetensors").is_file():
             raise ValueError(
@@ -259,6 +287,7 @@ def look_up(domain: str, name: str) -> Model:
 
 def load(name: str | Path) -> Model:
     """A shipped model such as "boolean/7520", or any weights file."""
+    expect(name, (str, Path), "the name of shipped weights or a path")
     return _read(find_weights(name))
 
 

@@ -7,6 +7,7 @@ ever longer expressions until one comes out wrong: that one is shown.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -71,6 +72,18 @@ class Certificate:
                 "shortest": example.shortest,
             }
         return data
+
+    def __repr__(self) -> str:
+        findings = self.findings
+        right = findings.rows - len(findings.wrong_rows)
+        return (
+            f"Certificate({self.algebra.name}: {self.verdict}, {right} of {findings.rows} "
+            f"{findings.checked} right, margin {float(findings.smallest_margin):.6g})"
+        )
+
+    def _repr_html_(self) -> str:
+        """For a notebook, which shows all of it."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         findings = self.findings

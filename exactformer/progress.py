@@ -1,7 +1,9 @@
 """A bar for work that takes long: how much of it is done, how fast, and how long it still takes."""
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from rich.console import Console
 from rich.progress import (
@@ -17,6 +19,13 @@ from rich.text import Text
 
 Tell = Callable[[str, float, float | None], None]  # what is counted, how much is done of how much
 
+WIDE = 70  # columns of a terminal that has room for everything; a narrow one shows what matters
+
+
+def is_typed(name: str | Path) -> bool:
+    """Whether a file is what somebody types at a terminal, where a bar would be in the way."""
+    return str(name) == "-" and sys.stdin.isatty()
+
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
@@ -28,13 +37,10 @@ class _Rate(ProgressColumn):
 def bar(shown: bool = True) -> Iterator[Tell]:
     """A function that is told the progress; it is shown on a terminal, and gone at the end."""
     console = Console(stderr=True)
-    columns = (
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} {task.description}"),
-        _Rate(),
-        TimeRemainingColumn(),
-        TimeElapsedColumn(),
-    )
+    done, left = TextColumn("{task.completed:,.0f} {task.description}"), TimeRemainingColumn()
+    columns = (BarColumn(), done, left)
+    if console.width >= WIDE:
+        columns = (BarColumn(), done, _Rate(), left, TimeElapsedColumn())
     with Progress(
         *columns,
         console=console,

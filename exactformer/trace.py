@@ -1,7 +1,8 @@
 """Every intermediate of every iteration, as text for people and as plain data for programs."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from html import escape
 from typing import Any
 
 import torch
@@ -10,8 +11,15 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import Expression
 from exactformer.model.circuit import Weights, read_tokens, steps
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
+from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
 
 EMPTY_POSITION = "·"
+MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is told in a line
+NAMES: dict[Kind, tuple[str, str]] = {
+    "value": ("operand", "operands"),
+    "operator": ("operator", "operators"),
+    "parenthesis": ("parenthesis", "parentheses"),
+}
 
 
 @dataclass(frozen=True)
@@ -33,38 +41,61 @@ class TraceStep:
     ranks: list[int] | None = None  # R; 0 outside the mask
     slots: dict[int, list[dict[str, int]]] = field(default_factory=dict)
 
-    def received(self, position: int) -> str:
-        """What a position received, in words."""
+    def rows(self) -> dict[str, list[Any]]:
+        """What is shown of each position, by name; `·` where there is nothing."""
+        rows: dict[str, list[Any]] = {
+            "tokens": self.tokens,
+            "forward": self.forward,
+            "backward": self.backward,
+            "mask": self.mask,
+            "cluster": [c or EMPTY_POSITION for c in self.clusters],
+        }
+        if self.ranks is not None:
+            pairs = zip(self.ranks, self.clusters, strict=True)
+            rows["rank"] = [rank if cluster else EMPTY_POSITION for rank, cluster in pairs]
+        return rows | {"after": self.state}
+
+    def events(self, algebra: Algebra) -> Iterator[str]:
+        """What each position of the mask received and became, in words."""
+        for position in self.routed:
+            yield (
+                f"cluster {self.clusters[position]}: {self.tokens[position]} at {position} "
+                f"receives {self._received(position, algebra)}, and becomes {self.state[position]}"
+            )
+
+    def _received(self, position: int, algebra: Algebra) -> str:
         if not self.slots:
-            return _sum(self.routed[position]) or "nothing"
+            return _in_words(algebra, self.routed[position]) or "nothing"
         filled = [(slot, bag) for slot, bag in enumerate(self.slots[position], start=1) if bag]
-        return ", ".join(f"{_sum(bag)} in slot {slot}" for slot, bag in filled) or "nothing"
+        parts = [f"{_in_words(algebra, bag)} in slot {slot}" for slot, bag in filled]
+        return ", ".join(parts) or "nothing"
 
 
 @dataclass(frozen=True)
 class Trace:
+    algebra: Algebra
     expression: str
     steps: list[TraceStep]
     value: str | None  # None where the model ends with anything but a single value
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data. Lists are shared with the trace: a long one has millions of entries."""
-        return vars(self) | {"steps": [vars(step) for step in self.steps]}
+        steps = [vars(step) for step in self.steps]
+        return {"expression": self.expression, "steps": steps, "value": self.value}
+
+    @property
+    def outcome(self) -> str:
+        value = "no single value is left" if self.value is None else f"value {self.value}"
+        return f"{value} after {len(self.steps)} iteration{'s'[: len(self.steps) != 1]}"
+
+    def __repr__(self) -> str:
+        text = self.expression if len(self.expression) < 80 else f"{self.expression[:76]} ..."
+        return f"Trace({self.algebra.name}, {text}: {self.outcome})"
 
     def __str__(self) -> str:
         parts = [f"{self.expression}"]
         for number, step in enumerate(self.steps, start=1):
-            rows = {
-                "tokens": step.tokens,
-                "forward": step.forward,
-                "backward": step.backward,
-                "mask": step.mask,
-                "cluster": [c or EMPTY_POSITION for c in step.clusters],
-            }
-            if step.ranks is not None:
-                pairs = zip(step.ranks, step.clusters, strict=True)
-                rows["rank"] = [rank if cluster else EMPTY_POSITION for rank, cluster in pairs]
-            rows["after"] = step.state
+            rows = step.rows()
             columns = zip(*rows.values(), strict=True)
             widths = [max(len(str(cell)) for cell in column) for column in columns]
             parts.append(f"\niteration {number}")
@@ -73,19 +104,49 @@ class Trace:
                     f"{cell!s:>{width}}" for cell, width in zip(cells, widths, strict=True)
                 )
                 parts.append(f"  {name:<9} {line}".rstrip())
-            for position in step.routed:
-                became = step.state[position]
-                parts.append(
-                    f"  cluster {step.clusters[position]}: {step.tokens[position]} at "
-                    f"{position} receives {step.received(position)} and becomes {became}"
-                )
-        value = "no single value is left" if self.value is None else f"value {self.value}"
-        parts.append(f"\n{value} after {len(self.steps)} iteration{'s'[: len(self.steps) != 1]}")
+            parts += [f"  {event}" for event in step.events(self.algebra)]
+        parts.append(f"\n{self.outcome}")
         return "\n".join(parts)
 
+    def _repr_html_(self) -> str:
+        """For a notebook: a table for each iteration, tokens and clusters in their colours."""
+        if sum(len(step.rows()) * len(step.tokens) for step in self.steps) > MOST_IN_HTML:
+            return f"<pre>{escape(repr(self))}</pre>"
+        parts = [f"<p><code>{escape(self.expression)}</code></p>"]
+        for number, step in enumerate(self.steps, start=1):
+            rows = "".join(
+                f"<tr><th style='text-align:left'>{name}</th>"
+                + "".join(_cell(cell, self._ink(name, cell)) for cell in cells)
+                + "</tr>"
+                for name, cells in step.rows().items()
+            )
+            events = "<br>".join(escape(event) for event in step.events(self.algebra))
+            parts.append(f"<p>iteration {number}</p><table>{rows}</table><p>{events}</p>")
+        return "".join([*parts, f"<p><b>{escape(self.outcome)}</b></p>"])
 
-def _sum(bag: dict[str, int]) -> str:
-    return " + ".join(token if count == 1 else f"{count}×{token}" for token, count in bag.items())
+    def _ink(self, row: str, cell: Any) -> Ink:
+        if row in ("tokens", "after"):
+            return KINDS[kind_of(self.algebra, cell)]
+        if row == "mask":
+            return MARKED if cell else PLAIN
+        return cluster_ink(cell) if row == "cluster" and cell != EMPTY_POSITION else PLAIN
+
+
+def _cell(cell: Any, ink: Ink) -> str:
+    style = f"background:{ink.fill};color:{ink.text};border:1px solid {ink.edge};text-align:center"
+    return f"<td style='{style}'>{escape(str(cell))}</td>"
+
+
+def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
+    """A bag of tokens, with operators told apart from operands: `+` is one of them."""
+    parts = []
+    for kind, (one, several) in NAMES.items():
+        counts = {token: n for token, n in bag.items() if kind_of(algebra, token) == kind}
+        if counts:
+            tokens = [token if n == 1 else f"{n}×{token}" for token, n in counts.items()]
+            parts.append(f"{several if sum(counts.values()) > 1 else one} {' '.join(tokens)}")
+    *first, last = parts or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _ignore(step: TraceStep) -> None:
@@ -129,7 +190,8 @@ def trace(
         observe(traced[-1])
         X = step.X
     value = int(read_values(X, weights, algebra)[0])
-    return Trace(str(expression), traced, None if value == NO_VALUE else algebra.values[value])
+    answer = None if value == NO_VALUE else algebra.values[value]
+    return Trace(algebra, str(expression), traced, answer)
 
 
 def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:

@@ -63,10 +63,10 @@ class Evaluator:
 
             yield from all_right(str(path), file_values(fast, str(path)))
             return
-        from exactformer.progress import bar
+        from exactformer.progress import bar, is_typed
 
         read = READERS[syntax]
-        with Lines.of(path) as file, bar() as tell:
+        with Lines.of(path) as file, bar(shown=not is_typed(path)) as tell:
             lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))
             number, before = 1, 0
             for block in in_blocks(lines, len, TOKENS_AT_ONCE):

@@ -18,7 +18,7 @@ def test_a_small_run_finds_nothing():
     [
         ("score.SHOWN_ROWS", 1, "tsv", "another label", "expected (1,"),
         ("score.logic.relation", lambda left, right: "#", "bowman", "none", "expected (0,"),
-        ("domains.formats.DIGITS", "012345678", "nangia", "none", "refused: exactformer: "),
+        ("domains.formats.DIGITS", "012345678", "nangia", "none", 'refused: {"error": '),
         ("domains.formats.all_right", lambda name, results: results, "lra", "NUL", "Error: "),
     ],
 )

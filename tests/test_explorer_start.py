@@ -35,7 +35,7 @@ def test_weights_given_on_the_command_line(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--weights", "9999"], "expected a weights file or one of"),
+        (["--weights", "9999"], "expected a file, or shipped weights such as boolean/7520"),
         (["listops", "--weights", "boolean/7520"], "holds weights for 'boolean'"),
         (["bolean"], "found 'bolean'"),
         (["--port", "99999"], "--port"),

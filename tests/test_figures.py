@@ -13,10 +13,10 @@ from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
+from exactformer.palette import CLUSTERS, KINDS, TASKS, kind_of
 from exactformer.paper import depth_table, loss_curves, published
 from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.figures import CIRCUITS, FIGURES, Gate, circuit
-from exactformer.paper.palette import CLUSTERS, KINDS, TASKS, kind_of
 from exactformer.paper.plots import around, models
 from exactformer.paper.tables import TABLES
 from exactformer.training.loop import begin

@@ -66,12 +66,25 @@ def test_a_byte_order_mark_and_a_last_new_line_are_no_rows(tmp_path):
         assert file.done == file.size == path.stat().st_size
 
 
-def test_the_format_follows_from_the_domain_and_the_header():
-    rows, headed = (lines(text).header for text in ("1\t1", "Source\tTarget\r\n1\t1"))
-    assert guess_format(listops(), rows) == guess_format(listops(10, "mean"), rows) == "nangia"
-    assert guess_format(listops(), headed) == "lra"
-    assert guess_format(boolean(), rows) == "bowman"
-    assert guess_format(KLEENE, rows) == "tsv"
+@pytest.mark.parametrize(
+    ("algebra", "text", "format"),
+    [
+        (listops(), "Source\tTarget\r\n1\t1", "lra"),
+        (listops(), "1\t1", "nangia"),
+        (listops(10, "mean"), "1\t1", "nangia"),
+        (listops(), "7\t[MAX 1 7 2 ]", "nangia"),
+        (listops(), "7\t( ( ( ( [MAX 1 ) 7 ) 2 ) ] )", "nangia"),
+        (listops(), "( MAX 1 7 2 )\t7", "tsv"),
+        (listops(), "7\t( MAX 1 7 2 )", "tsv"),
+        (listops(10, "mean"), "( MAX 1 7 2 )\t7", "tsv"),
+        (boolean(), "=\t( a )\t( a )", "bowman"),
+        (boolean(), "(1&0)\t0", "tsv"),
+        (boolean(), "1\t1", "tsv"),
+        (KLEENE, "1\t1", "tsv"),
+    ],
+)
+def test_the_format_follows_from_the_domain_and_the_first_line(algebra, text, format):
+    assert guess_format(algebra, lines(text).header) == format
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,10 @@ def test_the_trace_shows_ranks_and_slots():
     assert second.slots[6] == [{"2": 1, "-": 1}, {"5": 1}]
     text = str(trace)
     assert "  rank      · 0 1 1 2 2 · 0 0 1 1 ·\n" in text
-    assert "- at 3 receives 5 + - in slot 1, 3 in slot 2 and becomes 2" in text
+    assert (
+        "- at 3 receives operand 5 and operator - in slot 1, operand 3 in slot 2, and becomes 2"
+        in text
+    )
     assert trace.to_dict()["steps"][0]["ranks"] == first.ranks
     free = ef.construct(ef.boolean()).trace("(1&0)")
     assert free.steps[0].ranks is None

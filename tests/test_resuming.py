@@ -53,6 +53,48 @@ def test_no_flipped_bit_of_a_record_is_believed(old_run, name):
         assert str(path) in refusal or json.loads(damaged) == meant  # white space
 
 
+def in_full(folder):
+    """Make run.json what it was at first, when it spelled the algebra out."""
+    path = folder / "run.json"
+    record = read_record(path)
+    assert set(record["algebra"]) == {"name", "sha256"}
+    write_record(path, record | {"algebra": ef.boolean().to_dict()})
+
+
+def test_a_record_that_spells_the_algebra_out_is_read(old_run):
+    in_full(old_run)
+    before = files(old_run)
+    resume(old_run)
+    assert files(old_run) == before
+    with pytest.raises(ValueError, match="its algebra differ"):
+        train_seeds(ef.arithmetic(), PAPER_SEEDS, recipe=recipe_for(ef.boolean()), out=old_run)
+
+
+def test_its_checkpoint_is_taken_up(tmp_path, monkeypatch, paper_run):
+    """A checkpoint names its run by a hash of what run.json says."""
+    monkeypatch.setattr("exactformer.training.run.CHECKPOINT_SECONDS", 0.0)
+    folder, seeds = tmp_path / "run", PAPER_SEEDS[:2]
+    with pytest.raises(Enough):
+        train_seeds(ef.boolean(), seeds, out=folder, observers=[StopAtFirstLook()])
+    (folder / CHECKPOINT).unlink()
+    in_full(folder)
+    with pytest.raises(Enough):
+        train_seeds(ef.boolean(), seeds, out=folder, observers=[StopAtFirstLook()])
+    assert (folder / CHECKPOINT).exists()
+    results = train_seeds(ef.boolean(), seeds, out=folder)
+    for result in results:
+        written = (folder / f"{result.seed}.safetensors").read_bytes()
+        assert written == (paper_run / f"{result.seed}.safetensors").read_bytes()
+
+
+def test_an_algebra_of_ones_own_is_spelled_out(tmp_path):
+    mine = replace(ef.boolean(), name="mine")
+    with pytest.raises(Enough):
+        train_seeds(mine, [1], out=tmp_path, observers=[StopAtFirstLook()])
+    said = read_record(tmp_path / "run.json")["algebra"]
+    assert ef.Algebra.from_dict(said["definition"]) == mine
+
+
 def test_a_checkpoint_of_another_run(interrupted, tmp_path):
     """Same seeds, another recipe: its numbers would be trained on in the wrong way."""
     recipe = replace(recipe_for(ef.boolean()), feedforward_rate=0.04)

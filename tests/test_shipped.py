@@ -8,9 +8,10 @@ import pytest
 
 import exactformer as ef
 from exactformer.api import SHIPPED
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import CATALOG, describe
 from exactformer.paper import published
 from exactformer.training.recipe import PAPER_SEEDS
+from exactformer.training.record import read_record
 from exactformer.verify import ProofRejected, verify
 from tests.cases import CASES
 
@@ -48,6 +49,14 @@ def test_it_is_exact_and_its_proof_holds(shipped):
     record = path.with_suffix(".json")
     if record.exists():
         assert json.loads(record.read_text())["weights_sha256"] == certificate.weights_sha256
+
+
+@pytest.mark.parametrize("task", CATALOG)
+def test_the_record_of_its_run_names_the_algebra(task):
+    record = read_record(SHIPPED / task / "run.json")
+    assert record["algebra"] == describe(CATALOG[task]())
+    assert "definition" not in record["algebra"]
+    assert record["seeds"] == list(PAPER_SEEDS)
 
 
 def test_it_evaluates_the_cases(shipped):

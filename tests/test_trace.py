@@ -26,8 +26,8 @@ iteration 1
   mask      0 1 1 1 1 1 0 1 1 1 1 0
   cluster   · 1 1 1 1 1 · 2 2 2 2 ·
   after     ( · · 1 · · & · 1 · · )
-  cluster 1: | at 3 receives 1 + 0 + | and becomes 1
-  cluster 2: ~ at 8 receives 0 + ~ and becomes 1
+  cluster 1: | at 3 receives operands 1 0 and operator |, and becomes 1
+  cluster 2: ~ at 8 receives operand 0 and operator ~, and becomes 1
 
 iteration 2
   tokens    ( · · 1 · · & · 1 · · )
@@ -36,7 +36,7 @@ iteration 2
   mask      1 1 1 1 1 1 1 1 1 1 1 1
   cluster   1 1 1 1 1 1 1 1 1 1 1 1
   after     · · · · · · 1 · · · · ·
-  cluster 1: & at 6 receives 2×1 + & and becomes 1
+  cluster 1: & at 6 receives operands 2×1 and operator &, and becomes 1
 
 value 1 after 2 iterations"""
 
@@ -50,7 +50,7 @@ iteration 1
   mask      0   0 0 1  1 1 1 1 0 0 0
   cluster   ·   · · 1  1 1 1 1 · · ·
   after     ( MAX 1 ·  4 · · · · ) ·
-  cluster 1: SM at 4 receives 2×2 + SM and becomes 4
+  cluster 1: SM at 4 receives operands 2×2 and operator SM, and becomes 4
 
 iteration 2
   tokens    ( MAX 1 · 4 · · · · ) ·
@@ -59,7 +59,7 @@ iteration 2
   mask      1   1 1 1 1 1 1 1 1 1 0
   cluster   1   1 1 1 1 1 1 1 1 1 ·
   after     ·   4 · · · · · · · · ·
-  cluster 1: MAX at 1 receives 1 + 4 + MAX and becomes 4
+  cluster 1: MAX at 1 receives operands 1 4 and operator MAX, and becomes 4
 
 value 4 after 2 iterations"""
 

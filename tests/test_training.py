@@ -18,7 +18,7 @@ import torch
 
 import exactformer as ef
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import CATALOG, describe
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.loop import State, Trainer, begin
 from exactformer.training.parameters import initial
@@ -57,7 +57,7 @@ def test_ten_of_ten_with_proofs(paper_run):
 def test_the_run_says_what_it_was(paper_run):
     run = json.loads((paper_run / "run.json").read_text())
     assert run["seeds"] == list(PAPER_SEEDS)
-    assert Algebra.from_dict(run["algebra"]) == ef.boolean()
+    assert run["algebra"] == describe(ef.boolean())
     settings = run["recipe"] | {"betas": tuple(run["recipe"]["betas"])}
     assert Recipe(**settings) == recipe_for(ef.boolean())
     assert run["versions"]["torch"] == torch.__version__

@@ -9,9 +9,13 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from exactformer import __version__
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, find_algebra
 from exactformer.domains.definition import load_algebra
+from exactformer.domains.formats import BadLines
+from exactformer.domains.plain import suggestion
+from exactformer.domains.syntax import ExpressionError
 from exactformer.engine import choice
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -29,11 +33,29 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     cls=Commands,
-    help="A tiny transformer that computes exactly, at any length, and can prove it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"exactformer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A tiny transformer that computes exactly, at any length, and can prove it."""
 
 
 def read_algebra(name: str) -> Algebra:
@@ -45,7 +67,7 @@ def read_algebra(name: str) -> Algebra:
     try:
         return load_algebra(name)
     except ValueError as error:  # of which typer would tell nothing but that there was one
-        print(f"exactformer: {error}", file=sys.stderr)
+        _tell(error)
         raise typer.Exit(2) from None
 
 
@@ -94,13 +116,44 @@ def print_json(items: Iterable[Any]) -> None:
     print("[]" if separator == "[" else "]")
 
 
+def unknown(name: str, known: Iterable[str]) -> str:
+    return f"expected some of {', '.join(known)}, found {name!r}{suggestion(name, known)}"
+
+
 def main() -> None:
     """Run the command line; a user's mistake is a message and exit status 2, not a traceback."""
     try:
-        app()
+        status = app(standalone_mode=not _as_json())  # typer would write its own errors as a box
+        sys.exit(status or 0)
     except BrokenPipeError:  # the reader of our output has gone, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (ValueError, OSError) as error:
-        print(f"exactformer: {error}", file=sys.stderr)
-        sys.exit(2)
+        _tell(error)
+    except Exception as error:
+        message = getattr(error, "format_message", None)  # as typer's own errors have
+        if message is None:
+            raise
+        _tell(ValueError(message()))
+    sys.exit(2)
+
+
+def _as_json() -> bool:
+    """Also where the arguments are not understood."""
+    return "--json" in sys.argv
+
+
+def _tell(error: Exception) -> None:
+    """A mistake on standard error: a line for people, or an object for programs."""
+    message = str(error)
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        message = f"{error.filename}: {error.strerror}"
+    if not _as_json():
+        print(f"exactformer: {message}", file=sys.stderr)
+        return
+    said: dict[str, Any] = {"error": message}
+    if isinstance(error, ExpressionError):
+        said = {"error": error.problem, **error.place}
+    elif isinstance(error, BadLines):
+        said |= error.place
+    print(json.dumps(said, ensure_ascii=False), file=sys.stderr)

@@ -161,8 +161,8 @@ def score(
     format: Annotated[
         Format | None,
         typer.Option(
-            help="nangia (the default for listops), lra (known by its header), bowman (the "
-            "default for boolean), or tsv: an expression and its value.",
+            help="tsv: an expression and its value, as sample writes them; nangia and lra: "
+            "published ListOps; bowman: pairs of formulas. Unless given, by the first line.",
             show_default=False,
         ),
     ] = None,
@@ -183,11 +183,11 @@ def score(
     first ten others.
     """
     from exactformer.model.predict import MOST_WORK
-    from exactformer.progress import bar
+    from exactformer.progress import bar, is_typed
     from exactformer.score import score as score_file
 
     most_work = None if no_limit else MOST_WORK
-    with bar() as tell:
+    with bar(shown=not is_typed(file)) as tell:
         result = score_file(domain, file, format, weights, median, engine, tell, most_work)
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
     if result.wrong:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exactformer.cli.app import Json, app
+from exactformer.cli.app import Json, app, unknown
 from exactformer.domains.catalog import CATALOG
 
 
@@ -35,7 +35,7 @@ def reproduce(
     chosen = list(TABLES) if names == ["all"] else names or ["table1"]
     for name in chosen:
         if name not in TABLES:
-            raise typer.BadParameter(f"expected some of {', '.join(TABLES)}, found {name!r}")
+            raise typer.BadParameter(unknown(name, TABLES))
     folder = out or Path("results/quick" if quick else "results")
     folder.mkdir(parents=True, exist_ok=True)
     written = {name: [str(path) for path in TABLES[name](folder, quick)] for name in chosen}
@@ -62,7 +62,7 @@ def bench(
     chosen = list(dict.fromkeys(domains or CATALOG))
     for name in chosen:
         if name not in CATALOG:
-            raise typer.BadParameter(f"expected some of {', '.join(CATALOG)}, found {name!r}")
+            raise typer.BadParameter(unknown(name, CATALOG))
     from exactformer.bench import table
     from exactformer.paper.files import write
 

@@ -118,10 +118,10 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
+    from exactformer.domains.catalog import algebra_sha256, is_built_in
     from exactformer.kernel import check_with_kernel
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
-    from exactformer.verify.proof import algebra_sha256, is_built_in
 
     try:
         findings = check_proof(proof, weights, algebra)

@@ -4,7 +4,7 @@ An `Algebra` is data. Everything that differs between Boolean formulas, arithmet
 and ListOps is in one of these; nothing else in the package knows a task by name.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
@@ -33,6 +33,8 @@ OPEN, CLOSE = 0, 1  # token ids of `(` and `)` in every vocabulary, as in the pa
 BRACKETS = ("(", ")", "[", "]")
 Notation = Literal["infix", "prefix"]
 NOTATIONS = get_args(Notation)
+AN_ALGEBRA = "an Algebra, such as exactformer.boolean()"
+SHOWN_SYMBOLS = 12  # of a list, in a line about an algebra
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,13 @@ class Algebra:
 
     def __hash__(self) -> int:
         return hash((self.name, self.vocabulary, self.notation))
+
+    def __repr__(self) -> str:
+        operators = [operator.symbol for operator in self.operators]
+        return (
+            f"Algebra({self.name}: values {_some(self.values)}, operators {_some(operators)}, "
+            f"{self.notation})"
+        )
 
     def _check_symbols(self) -> None:
         seen: set[str] = set(BRACKETS[:2])
@@ -246,3 +255,10 @@ class Algebra:
     def closing_slot(self) -> bool:
         """Whether a zero vector follows each `)` so that neighbouring spans never touch."""
         return self.notation == "prefix"
+
+
+def _some(symbols: Sequence[str]) -> str:
+    """The first symbols of a list, short enough for a line."""
+    text = " ".join(symbols[:SHOWN_SYMBOLS])
+    more = len(symbols) > SHOWN_SYMBOLS or len(text) > 3 * SHOWN_SYMBOLS
+    return f"{text[: 3 * SHOWN_SYMBOLS].rstrip()} ... ({len(symbols)} in all)" if more else text

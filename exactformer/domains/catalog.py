@@ -1,11 +1,14 @@
 """The paper's three tasks and their variants, as data."""
 
+import hashlib
+import json
 import re
 from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.plain import suggestion
 
 
 @cache
@@ -127,7 +130,37 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    raise ValueError(
-        f"expected one of {', '.join(CATALOG)}, found {name!r}; variants are named like "
-        f"arithmetic-mod-7, listops-10-mean or listops-any-max-min-first-last"
+    hint = suggestion(name, CATALOG) or (
+        "; variants are named like arithmetic-mod-7, listops-10-mean or "
+        "listops-any-max-min-first-last"
     )
+    raise ValueError(f"expected one of {', '.join(CATALOG)}, found {name!r}{hint}")
+
+
+def is_built_in(algebra: Algebra) -> bool:
+    """Whether this is what its name stands for. A ValueError if the name is for something else."""
+    if not is_reserved(algebra.name):
+        return False
+    try:
+        named = find_algebra(algebra.name)
+    except ValueError:
+        named = None
+    if algebra != named:
+        raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
+    return True
+
+
+def algebra_sha256(algebra: Algebra) -> str:
+    return hashlib.sha256(json.dumps(algebra.to_dict(), sort_keys=True).encode()).hexdigest()
+
+
+def describe(algebra: Algebra) -> dict[str, Any]:
+    """An algebra in a proof or a record: one that is built in by its name and hash, any other in
+    full.
+    """
+    known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
+    try:
+        built_in = is_built_in(algebra)
+    except ValueError:
+        built_in = False
+    return known | ({} if built_in else {"definition": algebra.to_dict()})

@@ -30,7 +30,6 @@ one order of each choice of operands; if several are there, they must agree.
 Every mistake in a file is told at once.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -47,7 +46,7 @@ from exactformer.domains.bounds import (
     shortened,
 )
 from exactformer.domains.catalog import is_reserved
-from exactformer.domains.plain import read_bytes, show
+from exactformer.domains.plain import read_bytes, show, suggestion
 from exactformer.domains.rules import RULES, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
@@ -213,7 +212,7 @@ def _from_rule(
     name = entry["rule"]
     if not isinstance(name, str) or name not in RULES:
         known = ", ".join(RULES)
-        problems.append(f"rule: expected one of {known}, found {name!r}{_suggestion(name, RULES)}")
+        problems.append(f"rule: expected one of {known}, found {name!r}{suggestion(name, RULES)}")
         return None
     if entry.get("ordered", RULES[name].ordered) is not RULES[name].ordered:
         rule = "depends" if RULES[name].ordered else "does not depend"
@@ -333,12 +332,7 @@ def _list(keys: list[Key], values: tuple[str, ...]) -> str:
 def _unknown_keys(data: Mapping[str, Any], known: Iterable[str]) -> Iterator[str]:
     for key in data:
         if key not in known:
-            yield f"unknown key {key!r}{_suggestion(key, known)}"
-
-
-def _suggestion(word: object, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(str(word), list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close else ""
+            yield f"unknown key {key!r}{suggestion(key, known)}"
 
 
 def _found(data: Mapping[str, Any], key: str) -> str:

@@ -99,23 +99,33 @@ class Lines:
         return all_right(self.name, lines)
 
 
+class BadLines(ValueError):
+    """Lines of a file that are none of its format; `place` is where the first one goes wrong."""
+
+    def __init__(self, message: str, place: dict[str, int]) -> None:
+        super().__init__(message)
+        self.place = place
+
+
 def all_right(name: str, results: Iterable[T | ExpressionError | None]) -> Iterator[T]:
     """The results of a file's lines, up to the first bad one. At the end the bad ones are told at
     once: the first few, and how many others there are. None is a bad line that nobody looked at.
     """
     problems: list[str] = []  # as text: an error would keep its frames, and these the file
+    place: dict[str, int] = {}
     good = bad = 0
     for result in results:
         if result is None or isinstance(result, ExpressionError):
             bad += 1
             if result and len(problems) < SHOWN_PROBLEMS:
                 problems.append(str(result))
+                place = place or result.place
         elif not bad:
             good += 1
             yield result
     if bad:
         more = [f"and {bad - len(problems)} more bad lines"] if bad > len(problems) else []
-        raise ValueError(f"{name}: " + "\n".join(problems + more))
+        raise BadLines(f"{name}: " + "\n".join(problems + more), place)
     if not good:
         raise ValueError(f"{name}: expected an expression on each line, found an empty file")
 
@@ -160,12 +170,16 @@ class Kept(Generic[T]):
 
 
 def guess_format(domain: Algebra, header: bytes) -> Format:
-    """By the domain, and by the header that only the Long Range Arena's files have."""
+    """By the first line: the Long Range Arena's files have a header; pairs of formulas have a third
+    field; Nangia's operators have a bracket; and native text in two fields is as `sample` writes.
+    """
     if header == HEADER.encode():
         return "lra"
+    two_fields = header.count(b"\t") == 1
     if domain.name == "boolean":
-        return "bowman"
-    return "nangia" if domain.name.split("-")[0] == "listops" else "tsv"
+        return "tsv" if two_fields else "bowman"
+    native = two_fields and b"(" in header and b"[" not in header
+    return "nangia" if domain.name.split("-")[0] == "listops" and not native else "tsv"
 
 
 def read_nangia_rows(file: Lines) -> Iterator[Row[Reading]]:

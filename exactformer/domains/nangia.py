@@ -9,7 +9,6 @@ Which operators take how many operands is known only when a whole file was read:
 text that was read, waiting for the algebra that covers it.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
+from exactformer.domains.plain import suggestion
 from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.syntax import Expression, ExpressionError, decode
 
@@ -162,8 +162,7 @@ def _found(word: str | None) -> str:
     if word is None:
         return "found the end of the text"
     known = word in OPERATOR_CODES or word in DIGIT_CODES or word in ("(", ")", "]")
-    close = difflib.get_close_matches(word.upper(), OPERATOR_CODES, n=1) if not known else []
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = suggestion(word.upper(), OPERATOR_CODES)
     shown = word if len(word) <= 20 else word[:17] + "..."
     return f"found {shown!r}" + ("" if known else f", which is no token{hint}")
 

@@ -33,6 +33,10 @@ class Operator:
         if not isinstance(self.table, RuleTable):
             object.__setattr__(self, "table", MappingProxyType(dict(self.table)))
 
+    def __repr__(self) -> str:
+        by = f", by the rule {self.rule}" if self.rule else ""
+        return f"Operator({self.symbol} of {self.counts}{', in order' if self.ordered else ''}{by})"
+
     @classmethod
     def from_rule(
         cls,

@@ -1,5 +1,6 @@
 """Plain data out of a file, read field by field: a mistake is a ValueError that names its place."""
 
+import difflib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,6 +52,20 @@ def show(value: object) -> str:
         return "a list" if value else "an empty list"
     shown = json.dumps(value) if value is None or isinstance(value, bool) else ascii(value)
     return shown if len(shown) <= SHOWN else f"{shown[: SHOWN - 3]}..."
+
+
+def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
+    """What a caller hands over is of this kind; else a TypeError says what it was."""
+    if not isinstance(value, kind):
+        function = getattr(value, "__name__", None) if callable(value) else None
+        found = f"the function {function!r}, not called" if function else show(value)
+        raise TypeError(f"expected {expected}, found {found}")
+
+
+def suggestion(word: object, known: Iterable[str]) -> str:
+    """The end of a message about a word that nobody knows: what may have been meant."""
+    close = difflib.get_close_matches(str(word), list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,13 @@ the algebra's tables.
 """
 
 from exactformer.domains.algebra import CLOSE, OPEN, Operator
+from exactformer.domains.plain import expect
 from exactformer.domains.syntax import Expression
 
 
 def evaluate(expression: Expression) -> str:
     """The symbol of the expression's value."""
+    expect(expression, Expression, "an Expression, which parse makes of text")
     algebra = expression.algebra
     first_operator = algebra.first_operator
     enclosing: list[tuple[Operator | None, list[int]]] = []  # spans that are still open

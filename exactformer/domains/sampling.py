@@ -19,7 +19,8 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.plain import expect
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import Expression, operands_before
 
@@ -33,6 +34,7 @@ WIDEST = 10  # operands drawn for an operator that takes any number, as in the L
 
 def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """Every expression of exactly this depth, once each, in a fixed order, lazily."""
+    expect(algebra, Algebra, AN_ALGEBRA)
     _check(depth)
     for operator in algebra.operators if depth else ():
         if operator.unbounded:
@@ -138,6 +140,7 @@ def draw(
     All of them grow at once: the trees from the root down, one array operation for each depth,
     then their sizes from the leaves up, then the tokens' places from the root down again.
     """
+    _expect(algebra, rng)
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, count, leaf)
     if count == 0:
@@ -212,6 +215,7 @@ def draw_balanced(
 
     Draws are rejected once their value's share is full, so within a class the law is unchanged.
     """
+    _expect(algebra, rng)
     _check(depth, count, leaf)
     quota = dict.fromkeys(algebra.values, count // len(algebra.values))
     for value in rng.permutation(algebra.values)[: count % len(algebra.values)]:
@@ -267,6 +271,11 @@ def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> 
             f"{count} expressions of depth {depth} have more than the {MOST_TOKENS:.0e} "
             f"tokens in all that can be drawn at once"
         )
+
+
+def _expect(algebra: Algebra, rng: np.random.Generator) -> None:
+    expect(algebra, Algebra, AN_ALGEBRA)
+    expect(rng, np.random.Generator, "a generator, such as numpy.random.default_rng(0), as rng")
 
 
 def _check(depth: int, count: int = 0, leaf: float | None = None) -> None:

@@ -10,7 +10,6 @@ An error is therefore found at the first token that no well-formed expression
 could have there.
 """
 
-import difflib
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,8 +18,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, OPEN, Algebra
 from exactformer.domains.lexicon import Lexicon
+from exactformer.domains.plain import expect, suggestion
 
 EMPTY = -1  # the id of a slot that holds the zero vector instead of a token
 UNKNOWN = -2  # the id of text that spells no token
@@ -44,7 +44,8 @@ class ExpressionError(ValueError):
         self.line = first_line + before.count("\n")
         self.column = offset - line_start + 1
         excerpt = _window(text[line_start : line_end if line_end >= 0 else None], self.column - 1)
-        place = f"line {self.line}, column {self.column}" if byte is None else f"byte {byte}"
+        self.place = {"line": self.line, "column": self.column} if byte is None else {"byte": byte}
+        place = ", ".join(f"{name} {number}" for name, number in self.place.items())
         super().__init__(f"{place}: {problem}\n{excerpt}")
 
 
@@ -169,6 +170,8 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
 
     `first_line` is the line number of the text in the file it came from.
     """
+    expect(algebra, Algebra, AN_ALGEBRA)
+    expect(text, (str, bytes), "the text of an expression")
     text = decode(text, first_line)
     grammar = grammar_of(algebra)
     words = grammar.lexicon.scanner.findall(text)
@@ -214,9 +217,7 @@ def describe(algebra: Algebra, word: str | None, *, empty: bool) -> str:
     if word in algebra.token_ids:
         return f"found {_quote(word)}"
     names = [symbol for symbol in algebra.token_ids if symbol.isalpha()]
-    close = difflib.get_close_matches(word.upper(), names, n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    return f"found {_quote(word)}, which is no token{hint}"
+    return f"found {_quote(word)}, which is no token{suggestion(word.upper(), names)}"
 
 
 def _quote(word: str) -> str:

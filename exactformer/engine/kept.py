@@ -21,11 +21,10 @@ import numpy as np
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import CATALOG, algebra_sha256
 from exactformer.domains.syntax import CLOSED, DONE, START, TOP, grammar_of, operands_before
 from exactformer.engine.automaton import FIRST_VALUE, REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
-from exactformer.verify.proof import algebra_sha256
 from exactformer.weightfile import (
     WeightFile,
     content_sha256,

@@ -17,7 +17,7 @@ from exactformer.domains.formats import SHOWN_PROBLEMS
 from exactformer.domains.syntax import ExpressionError, no_text
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
-from exactformer.progress import bar
+from exactformer.progress import bar, is_typed
 
 BUFFER = 1 << 26  # bytes
 LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
@@ -60,7 +60,7 @@ class Window:
 def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError | None]:
     """The value of each line of a file (`-` is standard input), with a bar where one looks on."""
     with (
-        bar() as tell,
+        bar(shown=not is_typed(name)) as tell,
         nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
     ):
         total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None

@@ -23,7 +23,7 @@ from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.domains.syntax import EMPTY, parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
-from exactformer.paper.palette import kind_of
+from exactformer.palette import kind_of
 from exactformer.trace import EMPTY_POSITION, TraceStep
 from exactformer.trace import trace as trace_expression
 

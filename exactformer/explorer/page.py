@@ -15,7 +15,7 @@ from typing import Any
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
-from exactformer.paper.palette import (
+from exactformer.palette import (
     CLUSTERS,
     DIVERGING_ENDS,
     KINDS,

@@ -19,6 +19,7 @@ from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
+from exactformer.domains.plain import suggestion
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
@@ -47,7 +48,8 @@ def feedforward(algebra: Algebra, kind: str | None) -> tuple[FeedforwardKind, Fe
         return kind, gated_units(algebra)
     if kind == "table":
         return kind, table(algebra)
-    raise ValueError(f"expected feedforward closed, units, table or fitted, found {kind!r}")
+    hint = suggestion(kind, ("closed", "units", "table", "fitted"))
+    raise ValueError(f"expected feedforward closed, units, table or fitted, found {kind!r}{hint}")
 
 
 def _first_feedforward(algebra: Algebra) -> tuple[FeedforwardKind, Feedforward]:

@@ -1,8 +1,8 @@
 """The paper's comparisons with a looped transformer and with CRvNN, beside ours.
 
-A table is rendered from one JSON record for each trained baseline. Records that lie in
-`results/baselines` are used as they are; a missing one is trained in `runs/baselines`, which goes
-on where a killed run stopped. `python -m exactformer.paper.baseline_tables --help` trains alone.
+A table is rendered from one JSON record for each trained baseline. Records are shipped beside this
+file and used as they are; a missing one is trained in `runs/baselines`, which goes on where a
+killed run stopped. `python -m exactformer.paper.baseline_tables --help` trains alone.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from exactformer.evaluate import accuracy_by_depth
 from exactformer.paper import published
 from exactformer.paper.files import row, write
 
+SHIPPED = Path(__file__).parent / "baselines"
 RUNS = Path("runs") / "baselines"
 QUICK_PROBLEMS = 20
 TEST_SEED = 0  # of the test problems, the same for every baseline and seed
@@ -46,7 +47,7 @@ def table3(results: Path, quick: bool = False) -> list[Path]:
 
 def table4(results: Path, quick: bool = False) -> list[Path]:
     """atab:crvnn: CRvNN on ListOps, mean and standard deviation over all five seeds."""
-    record = _record("listops-crvnn", results, quick)
+    record = _record("listops-crvnn", quick)
     columns = ["source", *(f"depth {depth}" for depth in published.CRVNN_DEPTHS)]
     pairs = zip(published.CRVNN_MEAN, published.CRVNN_SD, strict=True)
     paper = [f"{mean:.3f} ({sd:.3f})" for mean, sd in pairs]
@@ -93,7 +94,7 @@ def _looped_table(
 ) -> list[Path]:
     tasks = tuple(published.LOOPED_FULL)
     records = {
-        (task, encoding): _record(f"{task}-{encoding}", results, quick)
+        (task, encoding): _record(f"{task}-{encoding}", quick)
         for task in tasks
         for encoding in ENCODINGS
     }
@@ -194,9 +195,9 @@ def _heading(title: str, name: str, records: list[Record], quick: bool) -> list[
             " **A quick version: one seed, few epochs, a tenth of each (Boolean: 100 whole ones),"
         )
         made += f" {QUICK_PROBLEMS} problems a depth. All but Boolean have hardly begun to learn.**"
-    elif all(record["from"] == "results" for record in records):
-        made += " Rendered from the training records in `results/baselines`; without those files"
-        made += " it trains first."
+    elif all(record["from"] == "shipped" for record in records):
+        made += " Rendered from the training records that are shipped in"
+        made += " `exactformer/paper/baselines`; without those files it trains first."
     return [f"# {title}", "", made, ""]
 
 
@@ -222,16 +223,14 @@ def _runs(records: list[Record]) -> list[str]:
     return [*lines, "", " ".join([f"Seeds {seeds}. {command}", *shared]), ""]
 
 
-def _record(name: str, results: Path, quick: bool) -> Record:
-    """The record of a trained baseline: as committed, or as trained before, or trained now."""
+def _record(name: str, quick: bool) -> Record:
+    """The record of a trained baseline: as shipped, or as trained before, or trained now."""
     if quick:
         seeds, folder = published.BASELINE_SEEDS[:1], RUNS.with_name("baselines-quick")
         record = train_baseline(RECIPES[name].quick(), folder, seeds, problems=QUICK_PROBLEMS)
         return record | {"from": "runs", "command": "exactformer reproduce --quick"}
-    for folder in (results, Path("results")):
-        committed = folder / "baselines" / f"{name}.json"
-        if committed.exists():
-            return json.loads(committed.read_text()) | {"from": "results"}
+    if (shipped := SHIPPED / f"{name}.json").exists():
+        return json.loads(shipped.read_text()) | {"from": "shipped"}
     return train_baseline(RECIPES[name], RUNS) | {"from": "runs"}
 
 

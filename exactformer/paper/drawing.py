@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from exactformer.domains.algebra import Algebra
-from exactformer.paper.palette import KINDS, MARKED, PLAIN, Ink, Kind, kind_of
+from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, kind_of
 from exactformer.weightfile import write_atomically
 
 PAGE = 7.2  # inches: the width of a page's text, so sizes of type are as they will be read

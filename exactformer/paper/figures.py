@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
+from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, drawn
-from exactformer.paper.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.plots import fig4, figA1
 from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
 

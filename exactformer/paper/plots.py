@@ -18,10 +18,10 @@ from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.domains.sampling import mean_tokens
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.feedforward import MLP
+from exactformer.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NORMAL, PAGE, SMALL, drawn
 from exactformer.paper.loss_curves import Curve, Curves, loss_curves
-from exactformer.paper.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import recipe_for
 from exactformer.weightfile import Arrays, WeightFile

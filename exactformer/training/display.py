@@ -6,16 +6,19 @@ from pathlib import Path
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.units import slots_of
+from exactformer.progress import WIDE
 from exactformer.training.loop import State
 from exactformer.training.recipe import Recipe
 from exactformer.training.run import Observer, Result
 
+NOT_NARROW = ("loss", "depth 2")  # left out where the terminal has no room for them
 LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw
 
 
@@ -83,20 +86,27 @@ class Terminal(Observer):
 
     def _picture(self) -> Group:
         table = Table(box=None, pad_edge=False)
-        for name in ("seed", "attempt", "step", "loss", "depth 1", "depth 2", "verdict"):
+        names = ("seed", "attempt", "step", "loss", "depth 1", "depth 2", "verdict")
+        shown = [name for name in names if self.console.width >= WIDE or name not in NOT_NARROW]
+        for name in shown:
             table.add_column(name, justify="right")
+
+        def add(*cells: str) -> None:
+            row: dict[str, str] = dict(zip(names, cells, strict=True))
+            table.add_row(*(row[name] for name in shown))
+
         training = {seed.seed: seed for seed in self.state.seeds} if self.state else {}
         for number in self.seeds:
             if number in self.results:
                 record = self.results[number].record
                 steps = (str(record["attempt"]), str(record["step"]))
-                table.add_row(str(number), *steps, "", "", "", record["verdict"])
+                add(str(number), *steps, "", "", "", record["verdict"])
             elif number in training:
                 seed = training[number]
                 gate = (
                     "" if seed.depth_two is None else f"{seed.depth_two} of {self.recipe.strings}"
                 )
-                table.add_row(
+                add(
                     str(number),
                     str(seed.attempt),
                     str(seed.step),
@@ -106,7 +116,7 @@ class Terminal(Observer):
                     "training",
                 )
         bar = ProgressBar(total=len(self.seeds), completed=len(self.results), width=40)
-        return Group(table, bar, self._summary())
+        return Group(table, Padding(bar, 0), self._summary())  # a bar alone ends no line
 
 
 class TensorBoard(Observer):

@@ -13,16 +13,18 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
+import exactformer
 from exactformer.api import Model
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
-from exactformer.domains.plain import Place, read_bytes, read_json
+from exactformer.domains.catalog import describe
+from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
@@ -84,6 +86,7 @@ def train_seeds(
     device      "cpu" or "cuda".
     observers   are called after each evaluation during training, and when a seed has ended.
     """
+    expect(algebra, Algebra, AN_ALGEBRA)
     recipe = recipe or recipe_for(algebra)
     _check(algebra, recipe, seeds, device)
     folder = None if out is None else Path(out)
@@ -157,7 +160,7 @@ def _claim(
     a hash of what makes it this one.
     """
     run = {
-        "algebra": algebra.to_dict(),
+        "algebra": describe(algebra),
         "recipe": json.loads(json.dumps(asdict(recipe))),
         "seeds": list(seeds),
         "device": torch.device(device).type,
@@ -179,18 +182,23 @@ def _claim(
         raise ValueError(
             f"{path}: expected the description of a run: {error}; choose another folder"
         ) from None
-    if differing := [name for name in run if held[name] != run[name]]:
+    in_full = run | {"algebra": algebra.to_dict()}  # as records were written at first
+    if differing := [name for name in run if held[name] not in (run[name], in_full[name])]:
         raise ValueError(
             f"{folder} holds another run (its {' and '.join(differing)} differ): "
             f"choose another folder, or the same settings to go on with it"
         )
-    return content_sha256(run)
+    return content_sha256({name: held[name] for name in run})  # as checkpoints know it
 
 
 def versions() -> dict[str, str]:
     """What the bits of a result depend on besides recipe and seed."""
-    found = {name: version(name) for name in ("exactformer", "numpy")}
-    return found | {"torch": torch.__version__, "python": platform.python_version()}
+    return {
+        "exactformer": exactformer.__version__,
+        "numpy": np.__version__,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:

@@ -4,13 +4,12 @@ A proof is the verdict *exact* with all that it rests on. It is checked by makin
 weights and comparing the two, so that there is no field that nobody checks.
 """
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import find_algebra, is_reserved
+from exactformer.domains.catalog import describe, is_built_in
 from exactformer.domains.plain import read_bytes, read_json
 from exactformer.verify.conditions import Findings, check
 from exactformer.weightfile import WeightFile
@@ -26,33 +25,6 @@ ARITHMETIC = {
 
 class ProofRejected(Exception):
     """The proof file claims what the weights do not bear out."""
-
-
-def is_built_in(algebra: Algebra) -> bool:
-    """Whether this is what its name stands for. A ValueError if the name is for something else."""
-    if not is_reserved(algebra.name):
-        return False
-    try:
-        named = find_algebra(algebra.name)
-    except ValueError:
-        named = None
-    if algebra != named:
-        raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
-    return True
-
-
-def algebra_sha256(algebra: Algebra) -> str:
-    return hashlib.sha256(json.dumps(algebra.to_dict(), sort_keys=True).encode()).hexdigest()
-
-
-def describe(algebra: Algebra) -> dict[str, Any]:
-    """An algebra in a proof: one that is built in by its name and hash, any other in full."""
-    known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
-    try:
-        built_in = is_built_in(algebra)
-    except ValueError:
-        built_in = False
-    return known | ({} if built_in else {"definition": algebra.to_dict()})
 
 
 def proof_of(algebra: Algebra, weights_sha256: str, findings: Findings) -> dict[str, Any]:
