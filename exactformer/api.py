@@ -65,6 +65,7 @@ class Model:
 
     def __call__(self, text: Text) -> str:
         """The value of one expression."""
+        expect(text, (str, bytes, Expression), "the text of an expression")
         return self.evaluate(text)
 
     @overload

@@ -173,7 +173,7 @@ def test_weights_that_are_not_there(name, message, tmp_path, monkeypatch):
         ("eval boolean 1 --weights constructed/closd", "did you mean 'closed'?"),
         ("eval mine.toml 1", "mine.toml: No such file or directory"),
         ("score boolean rows.tsv", "exactformer: rows.tsv: No such file or directory"),
-        ("verify proof weights", "exactformer: proof: No such file or directory"),
+        ("verify nothing weights", "exactformer: nothing: No such file or directory"),
         ("reproduce tabel2", "did you mean 'table2'?"),
         ("bench listop", "did you mean 'listops'?"),
     ],
