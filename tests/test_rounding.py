@@ -285,3 +285,17 @@ def test_dense_vectors_of_many_tokens_are_exact():
     expressions = list(enumerate_depth(algebra, 1))
     for dtype in (torch.float32, torch.bfloat16, torch.float16):
         assert model.predict(expressions, dtype) == [evaluate(e) for e in expressions]
+
+
+def test_whole_numbers_longer_than_a_machine_word_do_not_wrap():
+    """Weights of 2^-70 beside none: a scale that 64 bits cannot hold, and a right model."""
+    W_1, W_2 = torch.zeros(5, 3), torch.zeros(3, 5)
+    W_1[ONE, 0] = W_1[ZERO, 1] = 2.0**-70
+    W_2[0, ZERO] = W_2[1, ONE] = 1
+    W_2[2] = -1
+    b_1 = torch.tensor([0, 0, 2.0**-71])
+    weights = not_perceptron(W_1, b_1, W_2, torch.zeros(5), "relu")
+    certificate = certify(NOT, weights)
+    assert certificate.verdict == "exact"
+    assert certificate.findings.smallest_margin == Fraction(1, 2**71)
+    assert all_right(weights)

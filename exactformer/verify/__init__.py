@@ -50,6 +50,15 @@ another's units. What remains is that numbers are whole and exact: counts of ope
 number format goes (`most_operands`; the model refuses a longer span), and the units' sums in
 float64.
 
+Which of this is a theorem. `proof/` has it in Coq, with nothing admitted: the mask, the clusters,
+what is received, one iteration and the whole run (`ReductionMask.mask_is_deepest_spans`,
+`Clusters.by_number_is_by_run`, `TypedAttention.received_is_a_bag`, `NextState.next_state`,
+`GlobalEvaluation.global_evaluation`), that a finite check implies it (`Checker.v`), both roundings
+(`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
+(`RunningModel.v`), and the rules of the units (`Units.v`). `proof/README.md` has the statements, and
+says what is not proved: dense vectors in narrow formats, the units' read-out inside the model, the
+rules `product` and `last`. `exactformer verify --kernel` asks the checker that is extracted from it.
+
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder, and numpy's and Python's whole numbers under it;
   - the algebra: `domains/algebra.py`, `rules.py` and `units.py` for what the tables and rules are,
