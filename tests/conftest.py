@@ -5,6 +5,7 @@ Nothing that needs torch is imported up here: shapes are checked in modules impo
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,10 @@ from hypothesis import settings
 
 from exactformer.domains.algebra import Algebra
 from tests.algebras import ALGEBRAS, TASKS
+
+# Started in the background, tests would ignore Ctrl-C, and so would the commands they interrupt.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Tests run side by side, a process on each core.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
