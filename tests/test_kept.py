@@ -92,7 +92,7 @@ def test_weights_in_a_file_are_known_by_their_content(folder, tmp_path_factory):
     construct(SMALL, "closed").save(first)
     assert find_tables(SMALL, str(first)) is None
     assert find_tables(listops(5), str(copy)) is None  # of another algebra
-    with pytest.raises(ValueError, match="expected a weights file or one of"):
+    with pytest.raises(ValueError, match="expected constructed, or a file, found 'missing'"):
         find_tables(SMALL, "missing")
 
 
