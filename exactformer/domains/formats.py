@@ -166,7 +166,7 @@ class Kept(Generic[T]):
         end = self.file.tell()
         self.file.seek(0)
         while self.file.tell() < end:
-            yield pickle.load(self.file)
+            yield pickle.load(self.file)  # nobody else can open it: it has no name
 
 
 def guess_format(domain: Algebra, header: bytes) -> Format:
