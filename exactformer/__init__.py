@@ -9,6 +9,7 @@ from exactformer.domains.definition import load_algebra
 from exactformer.domains.notations import parse
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
+from exactformer.domains.strahler import strahler
 from exactformer.domains.syntax import Expression, ExpressionError
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ __all__ = [
     "load_algebra",
     "oracle",
     "parse",
+    "strahler",
     "train",
 ]
 

@@ -179,6 +179,17 @@ def typed_attention(
     return X.new_zeros(ids.numel(), S * D).index_copy_(0, where, routed).view(*ids.shape, S * D)
 
 
+def evaluate_clusters(
+    tokens: Float[Tensor, "... n D"], ids: Int[Tensor, "... n"], weights: Weights
+) -> tuple[Int[Tensor, "... n"] | None, Float[Tensor, "... n SD"], Float[Tensor, "... n D"]]:
+    """R, H and Z: what each position of a cluster receives, and what the feedforward makes of it.
+    A proof is about this, whichever spans the clusters are.
+    """
+    R = None if weights.G_R is None else ranks(tokens, ids, weights.G_R)
+    H = typed_attention(tokens, ids, weights.W_Q, weights.W_K, R, weights.f.slots)
+    return R, H, weights.f(H)
+
+
 def gated_residual(
     X: Float[Tensor, "... n D"], P: Bool[Tensor, "... n"], Y: Float[Tensor, "... n D"]
 ) -> Float[Tensor, "... n D"]:
@@ -201,9 +212,7 @@ def iterate(
     A = depth_counts(tokens, weights.G_PE) if A is None else A
     P = reduction_mask(A, inside)
     ids = clusters(P)
-    R = None if weights.G_R is None else ranks(tokens, ids, weights.G_R)
-    H = typed_attention(tokens, ids, weights.W_Q, weights.W_K, R, weights.f.slots)
-    Z = weights.f(H)
+    R, H, Z = evaluate_clusters(tokens, ids, weights)
     Y = (Z > 0).to(X.dtype)
     return Step(A, P, ids, R, H, Z, Y, gated_residual(X, P, write_tokens(Y, weights)))
 
