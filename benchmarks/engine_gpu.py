@@ -98,7 +98,7 @@ class Trees:
             ctypes.c_int64(leaves),
             len(algebra.values),
             len(algebra.operators),
-            int(algebra.notation == "infix"),
+            algebra.notation.operands_before(2),
             least,
             most,
             int(algebra.name != "arithmetic"),

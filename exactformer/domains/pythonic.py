@@ -20,6 +20,7 @@ from typing import NoReturn
 import numpy as np
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.notation import Notation
 from exactformer.domains.syntax import Expression, ExpressionError, decode
 
 NUMBER = re.compile(r"[1-9](_?[0-9])*|0(_?0)*")  # as Python has it: no leading zeros
@@ -112,7 +113,7 @@ def _written(node: Node) -> np.ndarray:
 def dialect_of(algebra: Algebra) -> Dialect:
     """How to read for an algebra: its operators must be Python's, modulo the number of values."""
     n = len(algebra.values)
-    if algebra.notation == "infix" and set(algebra.values) == {str(i) for i in range(n)}:
+    if algebra.notation is Notation.INFIX and set(algebra.values) == {str(i) for i in range(n)}:
         if (
             n == 2
             and _computes(algebra, "&", min, 2)

@@ -135,15 +135,9 @@ class Expression:
         return np.insert(self.ids, closing + 1, np.int16(EMPTY))
 
 
-def operands_before(algebra: Algebra, arity: int) -> int:
-    """How many operands are written before their operator."""
-    return 1 if algebra.notation == "infix" and arity == 2 else 0
-
-
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
     """The tokens of a span of depth 1 in their order."""
-    before = operands_before(algebra, len(operands))
-    return [OPEN, *operands[:before], operator, *operands[before:], CLOSE]
+    return [OPEN, *algebra.notation.arrange(operator, operands), CLOSE]
 
 
 def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
@@ -155,11 +149,11 @@ def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
 def packs(algebra: Algebra) -> bool:
     """Whether symbols are told apart without spaces: single characters, operators no words.
 
-    Infix text never has two values side by side, so values may be letters or digits.
+    Values that never stand side by side may be letters or digits.
     """
     lexicon = grammar_of(algebra).lexicon
     return (
-        algebra.notation == "infix"
+        algebra.notation.separates_operands
         and all(len(symbol) == 1 for symbol in (*algebra.vocabulary, *lexicon.marks))
         and not any(op.symbol in lexicon.words for op in algebra.operators)
     )
@@ -276,15 +270,16 @@ class Grammar:
                 operand = span  # from here on it takes any number: no need to count further
             complete = span.read == span.wanted if span.wanted else span.read in operator.arities
             return operand, {}, complete
-        infix = self.algebra.notation == "infix"
-        wanted = span.read + 1 if infix else None
+        notation = self.algebra.notation
+        wanted = notation.operands_wanted(span.read)
         operators = {
-            first + i: Span(first + i, span.read, wanted)
-            for i, op in enumerate(self.algebra.operators)
-            if not infix or wanted in op.arities
+            token: Span(token, span.read, wanted)
+            for token, op in enumerate(self.algebra.operators, start=first)
+            if wanted is None or wanted in op.arities
         }
-        has_binary = any(2 in op.arities for op in self.algebra.operators)
-        operand = Span(None, 1, None) if infix and span.read == 0 and has_binary else None
+        arities = (arity for op in self.algebra.operators for arity in op.arities)
+        most_before = max(map(notation.operands_before, arities))
+        operand = Span(None, span.read + 1, None) if span.read < most_before else None
         return operand, operators, False
 
     def first_error(
