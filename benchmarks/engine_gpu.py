@@ -32,7 +32,7 @@ from torch import Tensor
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.syntax import format_ids
+from exactformer.domains.expression import format_ids
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.read_off import read_off
 from exactformer.weightfile import write_atomically

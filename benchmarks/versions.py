@@ -22,7 +22,7 @@ import exactformer as ef
 from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.catalog import find_algebra
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
 device, work, repeats = sys.argv[1], json.loads(sys.argv[2]), 5
 
 def balanced(algebra, depth):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.syntax import packs
+from exactformer.domains.expression import packs
 
 Ids = NDArray[np.int16]
 Ints = NDArray[np.int64]

@@ -22,6 +22,7 @@ from exactformer.domains.bounds import (
     MOST_VALUES,
     require,
 )
+from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.notation import Notation
 from exactformer.domains.operators import Operator, read_operator
 from exactformer.domains.plain import Place
@@ -195,6 +196,10 @@ class Algebra:
         """Every accepted spelling to its token id."""
         ids = {symbol: i for i, symbol in enumerate(self.vocabulary)}
         return ids | {spelling: ids[symbol] for spelling, symbol in self.spellings.items()}
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        return Lexicon(self.token_ids)
 
     @property
     def first_operator(self) -> int:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression
 
 Ints = NDArray[np.int64]
 

@@ -22,7 +22,7 @@ from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.catalog import CATALOG, algebra_sha256
-from exactformer.domains.syntax import CLOSED, DONE, START, TOP, grammar_of
+from exactformer.domains.grammar import CLOSED, DONE, START, TOP, grammar_of
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
 from exactformer.weightfile import (

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from exactformer.certify import findings
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.bounds import MOST_CASES
+from exactformer.domains.expression import EMPTY
+from exactformer.domains.grammar import DONE, Grammar, Span, grammar_of
+from exactformer.domains.grammar import START as SPAN_START
+from exactformer.domains.grammar import TOP as GRAMMAR_TOP
 from exactformer.domains.rules import count_keys, operand_keys
-from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of
-from exactformer.domains.syntax import START as SPAN_START
-from exactformer.domains.syntax import TOP as GRAMMAR_TOP
 from exactformer.engine.automaton import REFUSED, TOP, SpanAutomaton
 from exactformer.model.circuit import Weights, iterate, write_tokens
 from exactformer.model.encode import encode, read_values

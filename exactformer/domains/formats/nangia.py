@@ -19,10 +19,11 @@ import numpy as np
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
+from exactformer.domains.errors import ExpressionError, decode
+from exactformer.domains.expression import Expression
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
 from exactformer.domains.rules import count_keys, operand_keys
-from exactformer.domains.syntax import Expression, ExpressionError, decode
 
 DIGITS = tuple("0123456789")
 SYMBOLS = ("(", ")", *DIGITS, *LISTOPS_RULES)  # of a native expression, each with its code
