@@ -24,9 +24,11 @@ from attacks.random_algebras import Texts, random_algebra, respelt, tables
 from attacks.report import Report, numbered
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.formats import SHOWN_PROBLEMS
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.lines import SHOWN_PROBLEMS
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine import card, readers
 from exactformer.engine.card import CardEngine
 from exactformer.engine.cpu import CpuEngine

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import exactformer as ef
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth
-from exactformer.domains.syntax import EMPTY, Expression, parse
+from exactformer.domains.syntax import parse
 from exactformer.domains.units import slots_of
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights, iterate, ranks, steps, typed_attention
@@ -56,7 +57,7 @@ def test_the_rank_of_an_operand_is_its_place_among_its_siblings(expression):
                 continue
             if place == 0 or not step.P[0, place - 1]:
                 rank = 0
-            rank += 2 <= token < algebra.first_operator
+            rank += token in algebra.value_ids
             assert step.R[0, place] == rank
         X = step.X
 
@@ -73,7 +74,7 @@ def test_the_operator_receives_each_operand_in_its_own_slot(expression):
             span = (step.ids[0] == number).nonzero().flatten().tolist()
             held = [(place, int(X[0, place].argmax())) for place in span if X[0, place].any()]
             (at,) = [place for place, token in held if token >= algebra.first_operator]
-            operands = [token for _, token in held if 2 <= token < algebra.first_operator]
+            operands = [token for _, token in held if token in algebra.value_ids]
             expected[at, 0, int(X[0, at].argmax())] = 1
             for slot, token in enumerate(operands):
                 expected[at, slot, token] = 1

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import exactformer as ef
 from exactformer.api import Model
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
-from exactformer.domains.syntax import EMPTY
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.expression import EMPTY
 from exactformer.model import circuit
 from exactformer.model.encode import encode, initial_state, read_values
 from exactformer.model.speculate import count_holes, enter, reduce, run, steps
@@ -29,7 +29,7 @@ def at_the_end(algebra: Algebra) -> Model:
     model = ef.construct(algebra, "table")
     D, first = len(algebra.vocabulary), algebra.first_operator
     W_Q, W_K = torch.zeros(2, D, 2)
-    W_Q[CLOSE], W_K[2:first, 0], W_K[first:, 1] = 1, 1, 1
+    W_Q[CLOSE], W_K[FIRST_VALUE:first, 0], W_K[first:, 1] = 1, 1, 1
     return Model(algebra, replace(model.weights, W_Q=W_Q, W_K=W_K))
 
 

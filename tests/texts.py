@@ -16,13 +16,12 @@ def tree(algebra: Algebra, shape: str, size: int, rng: Random) -> list[int]:
         if not is_tree:
             out.append(what)
         elif what <= 1:
-            out.append(2 + rng.randrange(len(algebra.values)))
+            out.append(rng.choice(algebra.value_ids))
         else:
             number = rng.randrange(len(algebra.operators))
             arity = rng.choice(algebra.operators[number].arities)
             parts = [(True, part) for part in _parts(shape, what, arity, rng)]
-            place = 1 if algebra.notation == "infix" and arity == 2 else 0
-            parts.insert(place, (False, algebra.first_operator + number))
+            parts = algebra.notation.arrange((False, algebra.first_operator + number), parts)
             tasks += [(False, CLOSE), *reversed(parts)]
             out.append(OPEN)
     return out

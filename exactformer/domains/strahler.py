@@ -7,8 +7,8 @@ r > 1 takes two operands of r - 1 somewhere, so 2^(r-1) values: no expression ha
 """
 
 from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect
-from exactformer.domains.syntax import Expression
 
 
 def strahler(expression: Expression) -> int:

@@ -65,7 +65,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from exactformer.domains.algebra import OPEN
+from exactformer.domains.algebra import FIRST_VALUE, OPEN
 from exactformer.model.alike import first_alike
 from exactformer.model.circuit import (
     Weights,
@@ -78,7 +78,6 @@ from exactformer.model.circuit import (
 from exactformer.model.encode import encode
 from exactformer.model.scan import scan_from_right
 
-FIRST_VALUE = 2  # token id
 ENTRIES_AT_ONCE = 1 << 20  # of all values that are tried together
 
 
