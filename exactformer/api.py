@@ -14,12 +14,13 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import parse
-from exactformer.engine.choice import EngineName, soon_made
+from exactformer.engine.choice import EngineName, require_transformer, soon_made
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
-from exactformer.model.predict import predict, require_values
+from exactformer.model.iterations import Iterations, check_iterations
+from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.storage import from_file, to_file
-from exactformer.trace import Trace, trace
+from exactformer.trace import SpanStep, Trace, TraceStep, trace, trace_spans
 from exactformer.verify import Findings
 from exactformer.weightfile import SHIPPED, WeightFile, find_weights
 
@@ -76,6 +77,7 @@ class Model:
         texts: Text,
         engine: EngineName = "auto",
         *,
+        iterations: Iterations | None = None,
         most_work: int | None = None,
         tell: Callable[[float], None] = ...,
     ) -> str: ...
@@ -86,6 +88,7 @@ class Model:
         texts: Sequence[Text],
         engine: EngineName = "auto",
         *,
+        iterations: Iterations | None = None,
         most_work: int | None = None,
         tell: Callable[[float], None] = ...,
     ) -> list[str]: ...
@@ -95,6 +98,7 @@ class Model:
         texts: Text | Sequence[Text],
         engine: EngineName = "auto",
         *,
+        iterations: Iterations | None = None,
         most_work: int | None = None,
         tell: Callable[[float], None] = lambda share: None,
     ) -> str | list[str]:
@@ -104,17 +108,21 @@ class Model:
                     operators with too many cases, are a ValueError. "model": the transformer, level
                     by level. "auto": fast where that can be and its tables are soon made, which is
                     all the same then.
+        iterations  of the transformer, so with engine "model" only: "depth", as many as an
+                    expression is deep, or "log", as many as its Strahler number.
         most_work   what the transformer may spend on one expression.
         tell        is told the share of the transformer's work that is done.
         """
+        require_transformer(iterations, engine)
         if not isinstance(texts, Text):
-            return self._evaluate(list(texts), engine, most_work, tell)
-        return self._evaluate([texts], engine, most_work, tell)[0]
+            return self._evaluate(list(texts), engine, iterations, most_work, tell)
+        return self._evaluate([texts], engine, iterations, most_work, tell)[0]
 
     def _evaluate(
         self,
         texts: list[Text],
         engine: EngineName,
+        iterations: Iterations | None,
         most_work: int | None,
         tell: Callable[[float], None],
     ) -> list[str]:
@@ -123,9 +131,10 @@ class Model:
         fast = self.fast_engine(engine)
         if fast is None:
             expressions = _each(self._expression, texts)
-            return require_values(
-                self.algebra, self.weights, expressions, most_work=most_work, tell=tell
+            found = self.outcomes(
+                expressions, iterations or "depth", most_work=most_work, tell=tell
             )
+            return [str(outcome.value) for outcome in found]
 
         def value(text: Text) -> str:
             if isinstance(text, str | bytes):
@@ -170,16 +179,75 @@ class Model:
         return CardEngine(automaton, self.algebra, device)
 
     def predict(
-        self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32
+        self,
+        expressions: Sequence[Expression],
+        dtype: torch.dtype = torch.float32,
+        iterations: Iterations = "depth",
     ) -> list[str | None]:
         """The value the transformer gives each; None where it ends with anything else."""
+        expressions = self._prepare(expressions, iterations)
+        return predict(self.algebra, self.weights, expressions, dtype, iterations)
+
+    def outcomes(
+        self,
+        expressions: Sequence[Expression],
+        iterations: Iterations = "depth",
+        *,
+        places: Sequence[str] | None = None,
+        most_work: int | None = None,
+        tell: Callable[[float], None] = lambda share: None,
+    ) -> list[Outcome]:
+        """The value the transformer gives each, and how many iterations it takes. A ValueError
+        where it ends with anything but a value begins with the place of the expression.
+        """
+        expressions = self._prepare(expressions, iterations)
+        return require_outcomes(
+            self.algebra, self.weights, expressions, places, most_work, tell, iterations
+        )
+
+    def _prepare(
+        self, expressions: Sequence[Expression], iterations: Iterations
+    ) -> list[Expression]:
+        """Expressions of this algebra; and weights with a proof, where it takes that."""
         if isinstance(expressions, str | bytes | Expression):
             raise TypeError(f"expected a list of expressions, found {show(expressions)}")
-        expressions = [self._expression(expression) for expression in expressions]
-        return predict(self.algebra, self.weights, expressions, dtype)
+        self._require_exact(iterations)
+        return [self._expression(expression) for expression in expressions]
 
-    def trace(self, text: Text) -> Trace:
-        return trace(self.algebra, self.weights, self._expression(text))
+    def _require_exact(self, iterations: Iterations) -> None:
+        """Spans of other weights may become anything, which cannot be composed."""
+        check_iterations(iterations)
+        if iterations == "log" and not self._findings.exact:
+            raise ValueError(
+                f"iterations by the logarithm need weights that are certified exact; not so here: "
+                f"{'; '.join(self._findings.failed)}. "
+                f"`exactformer certify` tells more, and --iterations depth runs them"
+            )
+
+    @overload
+    def trace(
+        self,
+        text: Text,
+        iterations: Literal["depth"] = "depth",
+        observe: Callable[[Any], None] = ...,
+    ) -> Trace[TraceStep]: ...
+
+    @overload
+    def trace(
+        self, text: Text, iterations: Iterations, observe: Callable[[Any], None] = ...
+    ) -> Trace[TraceStep] | Trace[SpanStep]: ...
+
+    def trace(
+        self,
+        text: Text,
+        iterations: Iterations = "depth",
+        observe: Callable[[Any], None] = lambda step: None,
+    ) -> Trace[TraceStep] | Trace[SpanStep]:
+        """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
+        expression = self._expression(text)
+        self._require_exact(iterations)
+        run = trace if iterations == "depth" else trace_spans
+        return run(self.algebra, self.weights, expression, observe)
 
     def _expression(self, text: Text) -> Expression:
         expression = text if isinstance(text, Expression) else parse(self.algebra, text)

@@ -35,7 +35,7 @@ from exactformer.domains.formats.lines import Lines
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.evaluate import Count
-from exactformer.model.predict import require_feasible
+from exactformer.model.iterations import require_feasible
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress

@@ -3,17 +3,19 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.expression import Expression
-from exactformer.model.circuit import Weights, read_tokens, steps
+from exactformer.domains.expression import Expression, packs
+from exactformer.model import circuit, speculate
+from exactformer.model.circuit import Weights, read_tokens
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
 
 EMPTY_POSITION = "·"
+HOLE = "□"  # an inner span, in the text of the one around it
 MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is told in a line
 NAMES: dict[Kind, tuple[str, str]] = {
     "value": ("operand", "operands"),
@@ -40,6 +42,9 @@ class TraceStep:
     state: list[str]  # X afterwards
     ranks: list[int] | None = None  # R; 0 outside the mask
     slots: dict[int, list[dict[str, int]]] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        return vars(self)
 
     def rows(self) -> dict[str, list[Any]]:
         """What is shown of each position, by name; `·` where there is nothing."""
@@ -72,15 +77,74 @@ class TraceStep:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TracedSpan:
+    """A span as the logarithmic layer sees it: a value, a map on values, or waiting."""
+
+    number: int  # from 1, in the order of the text
+    text: str  # its tokens, with HOLE for each inner span
+    start: int  # position of its `(`
+    inner: list[int]  # numbers of the inner spans
+    map: dict[str, str | None] | None  # F: what it is worth by the value of its one inner span
+    value: str | None  # u; None while it waits
+    at: int | None  # the position where its value is written; None inside another such span
+
+    def __str__(self) -> str:
+        begin = f"span {self.number}: {self.text}"
+        inner = " and ".join(f"span {number}" for number in self.inner)
+        if self.map is not None:
+            pairs = " ".join(f"{value}→{result}" for value, result in self.map.items())
+            begin = f"{begin} maps {pairs}"
+        if self.value is None:
+            return f"{begin}{';' if self.map else ''} waits for {inner}"
+        worth = f"{'; with ' + inner + ' it' if self.map else ''} is {self.value}"
+        written = "" if self.at is None else f", written at {self.at}"
+        return f"{begin}{worth}{written}"
+
+
+@dataclass(frozen=True)
+class SpanStep:
+    """One iteration of the logarithmic layer: position by position, then span by span."""
+
+    tokens: list[str]
+    forward: list[int]  # A_1
+    backward: list[int]  # A_2
+    numbers: list[int]  # of the span that each token is in; 0 for none
+    mask: list[int]  # P
+    spans: list[TracedSpan]
+    state: list[str]  # X afterwards
+
+    def to_dict(self) -> dict[str, Any]:
+        return vars(self) | {"spans": [vars(span) for span in self.spans]}
+
+    def rows(self) -> dict[str, list[Any]]:
+        """What is shown of each position, by name; `·` where there is nothing."""
+        return {
+            "tokens": self.tokens,
+            "forward": self.forward,
+            "backward": self.backward,
+            "span": [number or EMPTY_POSITION for number in self.numbers],
+            "mask": self.mask,
+            "after": self.state,
+        }
+
+    def events(self, algebra: Algebra) -> Iterator[str]:
+        """What each span is, in words."""
+        yield from map(str, self.spans)
+
+
+StepT = TypeVar("StepT", TraceStep, SpanStep)
+
+
+@dataclass(frozen=True)
+class Trace(Generic[StepT]):
     algebra: Algebra
     expression: str
-    steps: list[TraceStep]
+    steps: list[StepT]
     value: str | None  # None where the model ends with anything but a single value
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data. Lists are shared with the trace: a long one has millions of entries."""
-        steps = [vars(step) for step in self.steps]
+        steps = [step.to_dict() for step in self.steps]
         return {"expression": self.expression, "steps": steps, "value": self.value}
 
     @property
@@ -129,7 +193,9 @@ class Trace:
             return KINDS[kind_of(self.algebra, cell)]
         if row == "mask":
             return MARKED if cell else PLAIN
-        return cluster_ink(cell) if row == "cluster" and cell != EMPTY_POSITION else PLAIN
+        if row in ("cluster", "span") and cell != EMPTY_POSITION:
+            return cluster_ink(cell)
+        return PLAIN
 
 
 def _cell(cell: Any, ink: Ink) -> str:
@@ -149,7 +215,7 @@ def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _ignore(step: TraceStep) -> None:
+def _ignore(step: TraceStep | SpanStep) -> None:
     pass
 
 
@@ -159,14 +225,14 @@ def trace(
     weights: Weights,
     expression: Expression,
     observe: Callable[[TraceStep], None] = _ignore,
-) -> Trace:
+) -> Trace[TraceStep]:
     """Run one expression, keeping what `iterate` returns.
 
     `observe` sees each iteration as soon as it is there; it may raise to put an end to a long run.
     """
     X, inside = initial_state([expression], weights)
     traced: list[TraceStep] = []
-    for step in steps(X, weights, inside):
+    for step in circuit.steps(X, weights, inside):
         acts = step.P[0] & (step.H[0].any(-1) | step.Y[0].any(-1))
         busy = acts.nonzero().squeeze(-1).tolist()
         outputs = {i: step.Z[0, i].tolist() for i in busy}
@@ -189,9 +255,74 @@ def trace(
         )
         observe(traced[-1])
         X = step.X
+    return Trace(algebra, str(expression), traced, _answer(X, weights, algebra))
+
+
+@torch.no_grad()
+def trace_spans(
+    algebra: Algebra,
+    weights: Weights,
+    expression: Expression,
+    observe: Callable[[SpanStep], None] = _ignore,
+) -> Trace[SpanStep]:
+    """The same of the logarithmic layer, for weights that are certified."""
+    X, _ = initial_state([expression], weights)
+    traced: list[SpanStep] = []
+    for step in speculate.steps(X, weights, len(algebra.values)):
+        tokens, state = (_symbols(algebra, read_tokens(x, weights)[0]) for x in (X, step.X))
+        at, hole, ids = (part.tolist() for part in step.entries[:3])
+        numbers = [0] * len(tokens)
+        for position, number, is_hole in zip(at, ids, hole, strict=True):
+            numbers[position] = numbers[position] if is_hole else number
+        traced.append(
+            SpanStep(
+                tokens=tokens,
+                forward=step.A[0, :, 0].tolist(),
+                backward=step.A[0, :, 1].tolist(),
+                numbers=numbers,
+                mask=step.P[0].int().tolist(),
+                spans=_spans(algebra, step, tokens, state, numbers),
+                state=state,
+            )
+        )
+        observe(traced[-1])
+        X = step.X
+    return Trace(algebra, str(expression), traced, _answer(X, weights, algebra))
+
+
+def _spans(
+    algebra: Algebra, step: speculate.Step, tokens: list[str], state: list[str], numbers: list[int]
+) -> list[TracedSpan]:
+    """What happened to each span, in the order of the text."""
+    names = [*algebra.values, None]
+    entries: list[list[tuple[int, bool]]] = [[] for _ in step.holes]  # positions, whether holes
+    at, hole, ids = (part.tolist() for part in step.entries[:3])
+    for position, is_hole, number in zip(at, hole, ids, strict=True):
+        entries[number - 1].append((position, is_hole))
+    spans = []
+    for j, (held, F, u) in enumerate(zip(entries, step.F.tolist(), step.u.tolist(), strict=True)):
+        inner = [numbers[position] for position, is_hole in held if is_hole]
+        words = [HOLE if is_hole else tokens[position] for position, is_hole in held]
+        written = [position for position, _ in held if state[position] != EMPTY_POSITION]
+        spans.append(
+            TracedSpan(
+                number=j + 1,
+                text=("" if packs(algebra) else " ").join(words),
+                start=held[0][0],
+                inner=inner,
+                map=dict(zip(algebra.values, (names[v] for v in F), strict=False))
+                if len(inner) == 1
+                else None,
+                value=names[u],
+                at=written[0] if step.top[j] else None,
+            )
+        )
+    return spans
+
+
+def _answer(X: torch.Tensor, weights: Weights, algebra: Algebra) -> str | None:
     value = int(read_values(X, weights, algebra)[0])
-    answer = None if value == NO_VALUE else algebra.values[value]
-    return Trace(algebra, str(expression), traced, answer)
+    return None if value == NO_VALUE else algebra.values[value]
 
 
 def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:

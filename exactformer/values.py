@@ -17,14 +17,18 @@ from exactformer.domains.formats.blocks import in_blocks
 from exactformer.domains.formats.lines import Lines, all_right
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.choice import EngineName
+from exactformer.engine.choice import EngineName, require_transformer
 from exactformer.engine.kept import find_tables, keep_tables
+from exactformer.model.iterations import MOST_WORK, Iterations, work
 
 if TYPE_CHECKING:
     from exactformer.api import Model
     from exactformer.engine.cpu import CpuEngine
+    from exactformer.model.predict import Outcome
 
 TOKENS_AT_ONCE = 1 << 19
+
+Tell = Callable[[float], None]  # is told the share that is done
 
 
 @dataclass(frozen=True)
@@ -36,23 +40,27 @@ class Evaluator:
     engine: EngineName = "auto"
     device: str = "cpu"
     no_limit: bool = False  # whether the transformer may take hours
+    iterations: Iterations | None = None  # of the transformer; as many as the depth if not given
+
+    def __post_init__(self) -> None:
+        require_transformer(self.iterations, self.engine)
 
     def value(self, expression: Expression) -> str:
         if self._tables:
             number = self._tables.run(expression.ids.tolist())
             assert number is not None, "an expression is well formed, and such tables are total"
             return self.algebra.values[number]
-        from exactformer.model.predict import work
+        if fast := self._model.fast_engine(self.engine):
+            return fast.values([expression])[0]
+        return str(self.outcome(expression).value)
+
+    def outcome(self, expression: Expression) -> "Outcome":
+        """What the transformer makes of an expression."""
         from exactformer.progress import bar
 
-        model, total = self._model, work(expression)
+        total = work(expression, self.iterations or "depth")
         with bar() as tell:
-            return model.evaluate(
-                expression,
-                self.engine,
-                most_work=self._most_work,
-                tell=lambda share: tell("positions", share * total, total),
-            )
+            return self._run([expression], [""], lambda s: tell("positions", s * total, total))[0]
 
     def line_values(self, path: Path, syntax: Syntax = "native") -> Iterator[str]:
         """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
@@ -63,7 +71,21 @@ class Evaluator:
             from exactformer.engine.stream import file_values
 
             yield from all_right(str(path), file_values(fast, str(path)))
-            return
+        elif fast:
+            for block, _, _ in self._blocks(path, syntax):
+                yield from fast.values(block)
+        else:
+            yield from (str(outcome.value) for outcome in self.line_outcomes(path, syntax))
+
+    def line_outcomes(self, path: Path, syntax: Syntax = "native") -> "Iterator[Outcome]":
+        """The same by the transformer, each with its iterations."""
+        for block, places, told in self._blocks(path, syntax):
+            yield from self._run(block, places, told)
+
+    def _blocks(
+        self, path: Path, syntax: Syntax
+    ) -> Iterator[tuple[list[Expression], list[str], Tell]]:
+        """Expressions of a file, their places in words, and what to tell as they are done."""
         from exactformer.progress import bar, is_typed
 
         read = READERS[syntax]
@@ -75,27 +97,18 @@ class Evaluator:
                 def told(share: float, before: int = before) -> None:
                     tell("bytes", before + share * (file.done - before), file.size)
 
-                if fast:
-                    yield from fast.values(block)
-                else:
-                    places = [f"{path}: line {number + i}: " for i in range(len(block))]
-                    yield from self._run(block, places, told)
+                yield block, [f"{path}: line {number + i}: " for i in range(len(block))], told
                 told(1)
                 number, before = number + len(block), file.done
 
-    def _run(
-        self, expressions: list[Expression], places: list[str], tell: Callable[[float], None]
-    ) -> list[str]:
-        from exactformer.model.predict import require_values
-
-        weights = self._model.weights
-        return require_values(self.algebra, weights, expressions, places, self._most_work, tell)
-
-    @property
-    def _most_work(self) -> int | None:
-        from exactformer.model.predict import MOST_WORK
-
-        return None if self.no_limit else MOST_WORK
+    def _run(self, expressions: list[Expression], places: list[str], tell: Tell) -> "list[Outcome]":
+        return self._model.outcomes(
+            expressions,
+            self.iterations or "depth",
+            places=places,
+            most_work=None if self.no_limit else MOST_WORK,
+            tell=tell,
+        )
 
     def _fast_engine(self) -> "CpuEngine | None":
         if self._tables is None:

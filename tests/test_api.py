@@ -30,7 +30,7 @@ def test_bad_text_is_located_before_anything_is_made(engine, monkeypatch):
 
     monkeypatch.setattr(api, "findings", must_not)
     monkeypatch.setattr(read_off, "read_off", must_not)
-    monkeypatch.setattr(api, "require_values", must_not)
+    monkeypatch.setattr(api, "require_outcomes", must_not)
     for texts, notes in (("(1&", []), (["1", "(1&"], ["in text 2 of 2"])):
         with pytest.raises(ef.ExpressionError) as raised:
             construct(ef.boolean()).evaluate(texts, engine)

@@ -63,6 +63,63 @@ iteration 2
 
 value 4 after 2 iterations"""
 
+LOGARITHMIC = """\
+((1|(~(1&0)))&(~0))
+
+iteration 1
+  tokens    ( ( 1 | ( ~ ( 1 & 0 ) ) ) & ( ~ 0 ) )
+  forward   1 2 2 2 3 3 4 4 4 4 3 2 1 1 2 2 2 1 0
+  backward  0 1 2 2 2 3 3 4 4 4 4 3 2 1 1 2 2 2 1
+  span      1 2 2 2 3 3 4 4 4 4 4 3 2 1 5 5 5 5 1
+  mask      0 1 1 1 1 1 1 1 1 1 1 1 1 0 1 1 1 1 0
+  after     ( · · 1 · · · · · · · · · & · 1 · · )
+  span 1: (□&□) waits for span 2 and span 5
+  span 2: (1|□) maps 1→1 0→1; with span 3 it is 1, written at 3
+  span 3: (~□) maps 1→0 0→1; with span 4 it is 1
+  span 4: (1&0) is 0
+  span 5: (~0) is 1, written at 15
+
+iteration 2
+  tokens    ( · · 1 · · · · · · · · · & · 1 · · )
+  forward   1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 0
+  backward  0 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1
+  span      1 · · 1 · · · · · · · · · 1 · 1 · · 1
+  mask      1 0 0 1 0 0 0 0 0 0 0 0 0 1 0 1 0 0 1
+  after     · · · · · · · · · · · · · 1 · · · · ·
+  span 1: (1&1) is 1, written at 13
+
+value 1 after 2 iterations"""
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_spans_by_the_logarithm(dense):
+    assert (
+        str(construct(boolean(), dense=dense).trace(LOGARITHMIC.split()[0], "log")) == LOGARITHMIC
+    )
+
+
+def test_the_data_of_spans():
+    trace = construct(listops()).trace("( MAX ( MIN 9 ( SM 2 2 ) ) ( MED 1 2 ) )", "log")
+    data = json.loads(json.dumps(trace.to_dict()))
+    assert (data["value"], len(data["steps"])) == ("4", 2)
+    first, second = data["steps"]
+    assert first["state"] == second["tokens"]
+    waiting, inner, innermost, other = first["spans"]
+    assert (waiting["text"], waiting["inner"], waiting["value"]) == ("( MAX □ □ )", [2, 4], None)
+    assert inner["map"] == {str(digit): str(digit) for digit in range(10)}
+    assert (inner["inner"], inner["value"], first["state"][inner["at"]]) == ([3], "4", "4")
+    assert (innermost["value"], innermost["at"]) == ("4", None)
+    assert (other["text"], other["start"], other["map"]) == ("( MED 1 2 )", 13, None)
+    assert second["spans"][0]["text"] == "( MAX 4 1 )"
+    waiting = str(construct(boolean()).trace("(~((~1)&(~0)))", "log"))
+    assert "span 1: (~□) maps 1→0 0→1; waits for span 2\n" in waiting
+
+
+def test_a_notebook_shows_spans_in_their_colours():
+    html = construct(boolean()).trace("(~(~1))", "log")._repr_html_()
+    assert html.count("<table>") == 1
+    assert "span 2: (~1) is 0" in html
+
 
 @pytest.mark.parametrize("kind", ["closed", "table", "fitted"])
 def test_the_example_of_the_paper(kind):

@@ -17,6 +17,7 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.plain import suggestion
 from exactformer.engine import choice
+from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -94,6 +95,15 @@ EngineName = Annotated[
         "--engine",
         help="fast: what is read off certified weights, in one pass; model: the transformer, level "
         "by level; auto: fast where that can be and its tables are soon made.",
+    ),
+]
+IterationsName = Annotated[
+    Iterations | None,
+    typer.Option(
+        "--iterations",
+        help="Of the transformer: depth, as many as an expression is deep (as in the paper); log, "
+        "at most 1 + log2 of its values, for certified weights.",
+        show_default=False,
     ),
 ]
 NoLimit = Annotated[

@@ -5,11 +5,20 @@ import sys
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from exactformer.cli.app import Domain, EngineName, Json, NoLimit, WeightsName, app, print_json
+from exactformer.cli.app import (
+    Domain,
+    EngineName,
+    IterationsName,
+    Json,
+    NoLimit,
+    WeightsName,
+    app,
+    print_json,
+)
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -132,6 +141,7 @@ def evaluate_expressions(
             "published ListOps files are."
         ),
     ] = "native",
+    iterations: IterationsName = None,
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
@@ -140,14 +150,20 @@ def evaluate_expressions(
         raise typer.BadParameter("expected an expression or --file, and not both")
     from exactformer.values import Evaluator
 
-    evaluator = Evaluator(domain, weights, engine, device, no_limit)
+    evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations)
+    counted = as_json and iterations is not None  # iterations are then told with each value
     if expression is not None:
-        value = evaluator.value(parse(domain, expression, syntax))
-        print(json.dumps(value, ensure_ascii=False) if as_json else value)
+        parsed = parse(domain, expression, syntax)
+        shown = evaluator.outcome(parsed)._asdict() if counted else evaluator.value(parsed)
+        print(json.dumps(shown, ensure_ascii=False) if as_json else shown)
         return
-    values = evaluator.line_values(Path(str(file)), syntax)
-    with Kept[str]() as kept:  # until all lines are known to be right
-        kept.keep(iter(lambda: list(islice(values, MOST_AT_ONCE)), []))
+    path = Path(str(file))
+    if counted:
+        shown = (outcome._asdict() for outcome in evaluator.line_outcomes(path, syntax))
+    else:
+        shown = evaluator.line_values(path, syntax)
+    with Kept[Any]() as kept:  # until all lines are known to be right
+        kept.keep(iter(lambda: list(islice(shown, MOST_AT_ONCE)), []))
         if as_json:
             print_json(chain.from_iterable(kept))
             return
@@ -183,7 +199,7 @@ def score(
     """Count the rows of a labelled file of any size that certified weights get right, and tell the
     first ten others.
     """
-    from exactformer.model.predict import MOST_WORK
+    from exactformer.model.iterations import MOST_WORK
     from exactformer.progress import bar, is_typed
     from exactformer.score import score as score_file
 

@@ -8,9 +8,18 @@ from typing import Annotated
 
 import typer
 
-from exactformer.cli.app import Domain, Json, NoLimit, WeightsName, app, read_algebra
+from exactformer.cli.app import (
+    Domain,
+    IterationsName,
+    Json,
+    NoLimit,
+    WeightsName,
+    app,
+    read_algebra,
+)
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import parse
+from exactformer.model.iterations import most_iterations, require_feasible
 
 MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a gigabyte
 
@@ -26,12 +35,17 @@ def trace(
             help="Write the page of `explore` with this trace, as one file for a browser."
         ),
     ] = None,
+    iterations: IterationsName = None,
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs."""
+    """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs; by the logarithm,
+    what each span is.
+    """
     parsed = parse(domain, expression)
     if html is not None:
+        if iterations == "log":
+            raise ValueError("the page shows iterations by depth only: expected no --html with log")
         from exactformer.explorer.choices import Choices
         from exactformer.explorer.page import write_trace
 
@@ -39,20 +53,14 @@ def trace(
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     from exactformer.api import find
-    from exactformer.model.predict import require_feasible
     from exactformer.progress import bar
-    from exactformer.trace import trace as trace_expression
 
-    model = find(domain, weights)
-    require_feasible(parsed, None if no_limit else MOST_TRACED)
-    iterations = count_from(1)
+    by = iterations or "depth"
+    require_feasible(parsed, None if no_limit else MOST_TRACED, iterations=by)
+    model, most = find(domain, weights), most_iterations(parsed, by)
+    number = count_from(1)
     with bar() as tell:
-        steps = trace_expression(
-            model.algebra,
-            model.weights,
-            parsed,
-            lambda step: tell("iterations", next(iterations), parsed.depth),
-        )
+        steps = model.trace(parsed, by, lambda step: tell("iterations", next(number), most))
     print(json.dumps(steps.to_dict(), ensure_ascii=False) if as_json else steps)
 
 

@@ -15,3 +15,12 @@ def soon_made(algebra: Algebra) -> bool:
         return algebra.count_cases(every_order=algebra.ordered) <= SOON_MADE
     except ValueError:
         return False
+
+
+def require_transformer(iterations: str | None, engine: EngineName) -> None:
+    """The fast engine has no iterations, and "auto" may mean it."""
+    if iterations is not None and engine != "model":
+        raise ValueError(
+            f"iterations ({iterations}) are the transformer's: expected the engine model, "
+            f"found {engine}"
+        )

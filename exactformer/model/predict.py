@@ -1,87 +1,104 @@
 """The values of many expressions, in batches of similar length."""
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
-from exactformer.model.circuit import Weights, steps
+from exactformer.model import circuit, speculate
+from exactformer.model.circuit import Weights
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
+from exactformer.model.iterations import (
+    Iterations,
+    most_iterations,
+    require_feasible,
+)
 
 POSITIONS_AT_ONCE = 1 << 18  # of one batch, padding included; a longer expression goes alone
 MUCH_LONGER = 1.3  # than the shortest of a batch: padding would cost more than another batch,
 SHORT = 1_000  # unless all are short anyway
 
-MOST_WORK = 10**9  # of one expression that nobody has asked twice for: a minute or two
+
+class Outcome(NamedTuple):
+    """What the transformer makes of an expression, and in how many iterations."""
+
+    value: str | None  # None where it ends with anything but a single value
+    iterations: int
 
 
-def work(expression: Expression) -> int:
-    """Positions of all iterations together: what an expression costs the transformer."""
-    return expression.depth * len(expression.slots)
-
-
-def require_feasible(expression: Expression, most: int | None, where: str = "") -> None:
-    """Refuse what would take hours, unless there is no bound."""
-    if most is not None and work(expression) > most:
-        raise ValueError(
-            f"{where}the transformer would take {expression.depth:,} iterations of "
-            f"{len(expression.slots):,} positions each, more than {most:,} in all: "
-            f"--no-limit does it all the same"
-        )
-
-
-@torch.no_grad()
 def predict(
     algebra: Algebra,
     weights: Weights,
     expressions: Sequence[Expression],
     dtype: torch.dtype = torch.float32,
-    observe: Callable[[int], None] = lambda positions: None,
+    iterations: Iterations = "depth",
 ) -> list[str | None]:
-    """The value the model gives each expression; None where it ends with anything else.
+    """The value the model gives each expression; None where it ends with anything else."""
+    found = outcomes(algebra, weights, expressions, dtype, iterations)
+    return [outcome.value for outcome in found]
 
-    `observe` is told of each iteration by the number of its positions.
+
+@torch.no_grad()
+def outcomes(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    dtype: torch.dtype = torch.float32,
+    iterations: Iterations = "depth",
+    observe: Callable[[int], None] = lambda positions: None,
+) -> list[Outcome]:
+    """What the model makes of each expression. `observe` is told of each iteration by the number of
+    its positions.
     """
-    answers: list[str | None] = [None] * len(expressions)
+    found: dict[int, Outcome] = {}
     for batch in _batches(expressions):
         X, inside = initial_state([expressions[i] for i in batch], weights, dtype)
-        for step in steps(X, weights, inside):
-            X = step.X
+        if iterations == "depth":
+            states = circuit.steps(X, weights, inside)
+        else:
+            states = speculate.steps(X, weights, len(algebra.values))
+        taken = torch.zeros_like(inside[:, 0], dtype=torch.int64)
+        for step in states:
+            X, taken = step.X, taken + step.P.any(-1)
             observe(inside.numel())
-        for i, value in zip(batch, read_values(X, weights, algebra).tolist(), strict=True):
-            answers[i] = None if value == NO_VALUE else algebra.values[value]
-    return answers
+        values = read_values(X, weights, algebra).tolist()
+        for i, value, count in zip(batch, values, taken.tolist(), strict=True):
+            found[i] = Outcome(None if value == NO_VALUE else algebra.values[value], count)
+    return [found[i] for i in range(len(expressions))]
 
 
-def require_values(
+def require_outcomes(
     algebra: Algebra,
     weights: Weights,
     expressions: Sequence[Expression],
     places: Sequence[str] | None = None,
     most_work: int | None = None,
     tell: Callable[[float], None] = lambda share: None,
-) -> list[str]:
+    iterations: Iterations = "depth",
+) -> list[Outcome]:
     """The same where every expression must have a value, and none may cost more than `most_work`.
     `places` begin what is said of each; `tell` is told the share that is done.
     """
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):
-        require_feasible(expression, most_work, place)
-    total, done = sum(map(work, expressions)), 0
+        require_feasible(expression, most_work, place, iterations)
+    total = sum(most_iterations(e, iterations) * len(e.slots) for e in expressions)
+    done = 0
 
     def observe(positions: int) -> None:
         nonlocal done
         done += positions
         tell(min(1.0, done / total))  # padding counts, so there may be more than was thought
 
-    values = predict(algebra, weights, expressions, observe=observe)
-    for expression, place, value in zip(expressions, places, values, strict=True):
-        if value is None:
+    found = outcomes(algebra, weights, expressions, iterations=iterations, observe=observe)
+    for expression, place, outcome in zip(expressions, places, found, strict=True):
+        if outcome.value is None:
             raise ValueError(
                 f"{place}{expression!r}: no single value is left: the weights are not exact"
             )
-    return [str(value) for value in values]
+    return found
 
 
 def _batches(expressions: Sequence[Expression]) -> list[list[int]]:

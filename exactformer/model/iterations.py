@@ -1,0 +1,47 @@
+"""How the transformer is to iterate, and what that costs. No torch in here, so commands start fast.
+
+"depth" is the paper's layer (`circuit.py`): an iteration for each level. "log" is the logarithmic
+one (`speculate.py`), which tries each value in each position.
+"""
+
+from typing import Literal, get_args
+
+from exactformer.domains.algebra import FIRST_VALUE
+from exactformer.domains.expression import Expression
+
+Iterations = Literal["depth", "log"]
+
+MOST_WORK = 10**9  # of one expression that nobody has asked twice for: a minute or two
+
+
+def check_iterations(iterations: str) -> None:
+    if iterations not in get_args(Iterations):
+        raise ValueError(f"iterations: expected depth or log, found {iterations!r}")
+
+
+def most_iterations(expression: Expression, iterations: Iterations) -> int:
+    """The depth is how many there are; of the logarithm, there may be fewer."""
+    if iterations == "depth":
+        return expression.depth
+    ids = expression.ids
+    values = int(((ids >= FIRST_VALUE) & (ids < expression.algebra.first_operator)).sum())
+    return values.bit_length()  # 1 + log2, without its fraction
+
+
+def work(expression: Expression, iterations: Iterations = "depth") -> int:
+    """Positions of all iterations together: what an expression costs the transformer at most."""
+    tried = 1 if iterations == "depth" else 1 + len(expression.algebra.values)
+    return most_iterations(expression, iterations) * len(expression.slots) * tried
+
+
+def require_feasible(
+    expression: Expression, most: int | None, where: str = "", iterations: Iterations = "depth"
+) -> None:
+    """Refuse what would take hours, unless there is no bound."""
+    if most is not None and work(expression, iterations) > most:
+        tried = f" with {len(expression.algebra.values):,} values" if iterations == "log" else ""
+        raise ValueError(
+            f"{where}the transformer would take {most_iterations(expression, iterations):,} "
+            f"iterations of {len(expression.slots):,} positions{tried} each, more than {most:,} in "
+            f"all: --no-limit does it all the same"
+        )
