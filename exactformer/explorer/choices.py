@@ -18,11 +18,8 @@ from exactformer.api import Model, construct, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.sampling import draw
 from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.circuit import Weights, iterate
-from exactformer.model.encode import initial_state
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
@@ -87,7 +84,8 @@ class Choices:
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
-        if algebra.max_fan_in is None or _cases(algebra) > MOST_CASES:
+        unlimited = algebra.max_fan_in is None
+        if unlimited or algebra.count_cases(every_order=algebra.ordered) > MOST_CASES:
             by_hand.remove("constructed/table")
         if "fitted" in shipped:
             shipped.remove("fitted")
@@ -153,20 +151,10 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
             arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
     size = paper_architecture(algebra)
-    received = _bag_width(algebra, weights)
+    received = size.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
     return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})
-
-
-def _bag_width(algebra: Algebra, weights: Weights) -> int:
-    """How many numbers a position receives, seen on an expression of depth 1."""
-    X, inside = initial_state(draw(algebra, 1, 1, np.random.default_rng(0)), weights)
-    return iterate(X, weights, inside).H.shape[-1]
-
-
-def _cases(algebra: Algebra) -> int:
-    return algebra.count_cases(every_order=algebra.ordered)
 
 
 def _brief(text: str) -> str:
