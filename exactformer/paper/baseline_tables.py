@@ -288,7 +288,7 @@ def _seed_record(recipe: Recipe, state: State, place: int, seed: int, problems: 
         "training accuracy": [round(one, 4), round(two, 4)],
         "best epoch": int(state.best_epoch[place]),
         "fitted": min(one, two) >= FITTED,
-        "accuracy": {str(depth): [score.right, score.total] for depth, score in scores},
+        "accuracy": {str(depth): [score.right, problems] for depth, score in scores},
         "curve": [
             [point["epoch"], point["loss"][place], point["depth 2"][place]] for point in thin
         ],
