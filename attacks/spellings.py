@@ -2,7 +2,7 @@
 
 The parser and the oracle say what a text is: a value, or an error with its place. The engine on the
 CPU has to say the same to the letter, with one reader and with two, line by line and from a stream;
-so has the engine for a card, by tensor operations and by the kernels, which run on the CPU here. A
+so has the engine for a GPU, by tensor operations and by the kernels, which run on the CPU here. A
 model that is written down for the algebra has to be certified and to give the oracle's values.
 
     python -m attacks.spellings --count 1000 --seed 0
@@ -27,10 +27,11 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats import SHOWN_PROBLEMS
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import Expression, ExpressionError, parse
-from exactformer.engine import card, readers
-from exactformer.engine.card import CardEngine
+from exactformer.engine import device, readers
 from exactformer.engine.cpu import CpuEngine
-from exactformer.engine.gpu import GpuEngine, Layout
+from exactformer.engine.device import DeviceEngine
+from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
 from exactformer.engine.stream import line_values
 from tests.emulated import COMPILER, Emulator
@@ -91,7 +92,7 @@ class Trial:
             return
         automaton = read_off(self.algebra, model.weights)
         engine = CpuEngine(automaton, self.algebra)
-        tensors = CardEngine(automaton, self.algebra, "cpu")
+        tensors = DeviceEngine(automaton, self.algebra, "cpu")
         self.report.count("algebras")
         self.report.count(f"algebras, {self.algebra.notation}")
         self.report.count("algebras left to the parser", not engine.reads_bytes)
@@ -105,18 +106,18 @@ class Trial:
         self.lines(engine, data)
         if self.kernels:
             layout = Layout(automaton, **SIZES)
-            tensors.card = GpuEngine(
+            tensors.parallel = GpuEngine(
                 automaton, self.algebra, device="cpu", launch=Emulator(layout), layout=layout
             )
             self.report.count("algebras, with kernels")
             for text, line in zip(written, data, strict=True):
-                self.on_a_card("kernels", tensors, text, self.parser(text))
-                self.on_a_card("kernels", tensors, line, self.parser(line))
+                self.on_device("kernels", tensors, text, self.parser(text))
+                self.on_device("kernels", tensors, line, self.parser(line))
 
     def parser(self, text: str | bytes, first_line: int = 1) -> str:
         return outcome(lambda: evaluate(parse(self.algebra, text, first_line=first_line)))
 
-    def text(self, engine: CpuEngine, tensors: CardEngine, text: str) -> Expression | None:
+    def text(self, engine: CpuEngine, tensors: DeviceEngine, text: str) -> Expression | None:
         """Try one text everywhere; the expression that it is, if it is one."""
         expected = self.parser(text)
         self.same("one reader", text, expected, outcome(lambda: engine.value(text)))
@@ -124,7 +125,7 @@ class Trial:
         limits["RESIDUE_ROOM"] = self.rng.choice([4, 30, 2000])
         with changed(readers, **limits, second_core=AtOnce):
             self.same("two readers", text, expected, outcome(lambda: engine.value(text)))
-        self.on_a_card("tensors", tensors, text, expected)
+        self.on_device("tensors", tensors, text, expected)
         self.report.count("texts")
         if expected not in self.algebra.values:
             return None
@@ -134,15 +135,15 @@ class Trial:
         self.same("formatting", text, expression.ids.tolist(), written.ids.tolist())
         return expression
 
-    def on_a_card(self, name: str, engine: CardEngine, text: str | bytes, expected: str) -> None:
+    def on_device(self, name: str, engine: DeviceEngine, text: str | bytes, expected: str) -> None:
         answers: list[int | None] = []
-        ask = engine.card.value
+        ask = engine.parallel.value
 
         def value(data: torch.Tensor) -> int | None:
             answers.append(ask(data))
             return answers[-1]
 
-        with changed(card, WORTH_A_CARD=1), changed(engine.card, value=value):
+        with changed(device, WORTH_A_LAUNCH=1), changed(engine.parallel, value=value):
             self.same(name, text, expected, outcome(lambda: engine.value(text)))
         self.report.count(f"texts decided by {name}", any(a is not None for a in answers))
 

@@ -105,7 +105,7 @@ class Evaluator:
 
     @cached_property
     def _tables(self) -> SpanAutomaton | None:
-        """Those that were kept; a card has its own."""
+        """Those that were kept; a GPU has its own."""
         if self.engine == "model" or self.device != "cpu":
             return None
         return find_tables(self.algebra, self.weights)

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from exactformer.engine.gpu import Layout, source
+from exactformer.engine.layout import Layout, source
 
 SHIM = Path(__file__).with_name("emulate.h")
 COMPILER = shutil.which("g++")

@@ -70,10 +70,10 @@ class CpuEngine:
         return results
 
     def lines(
-        self, text: Bytes, first_line: int = 1, told: int | None = None
+        self, text: Bytes, first_line: int = 1, most_errors: int | None = None
     ) -> list[str | ExpressionError | None]:
-        """The value of each line of a text, or what is wrong with it; None for a bad line after
-        as many as are `told`.
+        """The value of each line of a text, or its error; None for each bad line after the first
+        `most_errors`.
         """
         ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
         begins = np.append(0, ends[:-1] + 1)
@@ -83,17 +83,17 @@ class CpuEngine:
         ]
         errors = 0
         for i in np.flatnonzero(numbers < 0).tolist():
-            if errors == told and self.reads_bytes:  # else the parser may still find a value
+            if errors == most_errors and self.reads_bytes:  # else the parser may still find a value
                 break
-            result = self._alone(text[begins[i] : ends[i]], first_line + i)
+            result = self.value_or_error(text[begins[i] : ends[i]].tobytes(), first_line + i)
             errors += isinstance(result, ExpressionError)
-            results[i] = result if told is None or errors <= told else None
+            results[i] = result if most_errors is None or errors <= most_errors else None
         return results
 
-    def _alone(self, line: Bytes, number: int) -> str | ExpressionError:
-        """What a line is that the pass over all lines found no value for."""
+    def value_or_error(self, line: bytes, number: int) -> str | ExpressionError:
+        """The value of one line, whose number in its file an error names."""
         try:
-            return self.value(line.tobytes(), number)
+            return self.value(line, number)
         except ExpressionError as error:
             return error
 

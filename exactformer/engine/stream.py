@@ -64,7 +64,7 @@ def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError 
         nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
     ):
         total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
-        # A card takes a line as a whole, so then the whole file is the window.
+        # A GPU takes a line as a whole, so then the whole file is the window.
         size = max(BUFFER, (total or 0) + 1) if engine.takes_whole_lines else BUFFER
         yield from line_values(engine, file, lambda done: tell("bytes", done, total), size)
 

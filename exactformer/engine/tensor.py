@@ -10,7 +10,7 @@ the number of spans, not with their depth:
               the automaton for every value. In a chain of such spans each table is composed with
               that of the span it waits for, then with that of twice as far, and so on.
 
-Glossary: `slot` of a span is where its `(` lies among the sorted tokens, to be replaced by its
+Glossary: `opening` of a span is where its `(` lies among the sorted tokens, to be replaced by its
 value; `waiting` is how many spans inside it are unfinished, and `inside` the sum of their numbers,
 which is the number of the last one when there is one.
 """
@@ -77,13 +77,13 @@ class TensorEngine:
 
     def _reduce(self, tokens: Tensor) -> int:
         """The token that the outermost span becomes. `tokens` is sorted by depth."""
-        slot = torch.nonzero(tokens == OPEN).squeeze(1)
+        opening = torch.nonzero(tokens == OPEN).squeeze(1)
         end = torch.nonzero(tokens == CLOSE).squeeze(1)
         begin = torch.cat([end.new_ones(1), end[:-1] + 1])
         if int((end - begin).max()) > self.longest:
             return self.bad
         number = torch.arange(len(end), device=self.device)
-        parent = torch.searchsorted(end, slot)
+        parent = torch.searchsorted(end, opening)
         parent[0] = 0  # of the outermost span; nobody asks how many it waits for
         waiting, inside = torch.zeros_like(end), torch.zeros_like(end)
         waiting.index_add_(0, parent[1:], torch.ones_like(end[1:]))
@@ -102,7 +102,7 @@ class TensorEngine:
             chained, known = chained[known >= 0], known[known >= 0]
             value[chained] = tables[table_of[chained], self._column(known)]
             done = torch.cat([ready, chained])
-            tokens[slot[done]] = value[done]
+            tokens[opening[done]] = value[done]
             waiting.index_add_(0, parent[done], -torch.ones_like(done))
             inside.index_add_(0, parent[done], -done)
             left = left[value[left] < 0]
