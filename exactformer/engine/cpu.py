@@ -101,7 +101,7 @@ class CpuEngine:
         self, reader: Reader, text: Bytes, begin: int, end: int, *, final: bool = True
     ) -> None:
         """Read text[begin:end]. If more is to come, tokens near the end are left to be read then:
-        `reader.place` says from where on.
+        `reader.position` says from where on.
         """
         if final:
             read_shared(reader, text, begin, end)
@@ -137,12 +137,12 @@ class CpuEngine:
         bytes came before `text`, and after how many bytes the last one came that can be seen.
         """
         grammar, algebra = grammar_of(self.algebra), self.algebra
-        begin, row, depth = reader.place, reader.row, reader.depth
+        begin, row, depth = reader.position, reader.row, reader.depth
         state = int(self.automaton.grammar[row // self.tables.width])
         # In packed text a value is taken at once, even if a word goes on after it.
         while 0 < begin < len(text) and _within_word(text, begin):
             begin -= 1
-        if begin < reader.place:
+        if begin < reader.position:
             state = grammar.after_operand.index(state)
         tail = bytes(text[begin : begin + CONTEXT]).decode("utf-8", "replace")
         matches = list(islice(grammar.lexicon.scanner.finditer(tail), 3))  # it is one of the next

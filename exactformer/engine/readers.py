@@ -21,16 +21,16 @@ from exactformer.domains.algebra import OPEN
 from exactformer.engine.scan import (
     DEPTH,
     END,
-    PLACE,
+    POSITION,
     REASON,
     RESIDUE,
     ROW,
     STACK_FULL,
-    Tables,
     feed,
     scan,
     scan_lines,
 )
+from exactformer.engine.tables import Tables
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
@@ -61,8 +61,8 @@ class Reader:
         return int(self.state[DEPTH])
 
     @property
-    def place(self) -> int:
-        return int(self.state[PLACE])
+    def position(self) -> int:
+        return int(self.state[POSITION])
 
     @property
     def reason(self) -> int:
@@ -87,7 +87,7 @@ class Reader:
             if self.reason != STACK_FULL:
                 return self.reason
             self.grow(4 * len(self.stack))
-            begin = self.place
+            begin = self.position
 
     def read_tokens(self, tokens: NDArray[np.uint32]) -> int:
         while True:
@@ -95,7 +95,7 @@ class Reader:
             if self.reason != STACK_FULL:
                 return self.reason
             self.grow(4 * len(self.stack))
-            tokens = tokens[self.place :]
+            tokens = tokens[self.position :]
 
     def join(self, inner: "Reader", residue: NDArray[np.uint32]) -> bool:
         """Go on where a reader ended that began where this one stands, not knowing the spans around
@@ -120,7 +120,7 @@ class Reader:
             if self.tables.square:
                 self.closers[self.depth : depth] = inner.closers[: inner.depth]
             self.state[ROW] = inner.row
-        self.state[DEPTH], self.state[PLACE] = depth, inner.place
+        self.state[DEPTH], self.state[POSITION] = depth, inner.position
 
     def grow(self, room: int) -> None:
         stack, closers = self.stack, self.closers

@@ -132,11 +132,11 @@ def _long_line(
         begin = window.begin
         if not failure:
             engine.read(reader, window.array, begin, end, final=final)
-            visible = _visible_end(window, begin, reader.place) or visible
+            visible = _visible_end(window, begin, reader.position) or visible
             if reader.reason != END or (final and engine.result(reader) is None):
                 failure = engine.error(reader, window.array[:end], 1, window.skipped, visible)
-                begin = reader.place
-        window.begin = end if failure else reader.place
+                begin = reader.position
+        window.begin = end if failure else reader.position
         if failure:  # the rest of the line is only passed over; bytes that are no text go first
             undecoded = len(rest.getstate()[0])
             try:
