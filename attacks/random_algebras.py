@@ -4,7 +4,7 @@ import re
 from itertools import product
 from random import Random
 
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.rules import operand_keys
 from tests.texts import SHAPES, spoil, tree
 
@@ -189,13 +189,14 @@ class Texts:
         words = []
         for token in ids:
             word = rng.choice(self.spellings[token])
-            if token < 2:
+            if token in (OPEN, CLOSE):
                 square = may_mix and word in "[]" if may_mix else square
-                if token == 0:
+                if token == OPEN:
                     squares.append(square)
                 elif squares and rng.random() < 0.98:
                     square = squares.pop()
-                word = ("[" if square else "(") if token == 0 else "]" if square else ")"
+                pair = "[]" if square else "()"
+                word = pair[0] if token == OPEN else pair[1]
             words.append(word)
         match rng.choice(["single", "packed", "careful", "careful", "free"]):
             case "single":

@@ -10,6 +10,8 @@
 typedef uint8_t Byte;
 typedef int64_t Count;
 
+enum { OPEN, CLOSE, FIRST_VALUE };  // token ids, as in exactformer/domains/algebra.py
+
 struct Random {  // xorshift64*
     uint64_t state;
     uint32_t next() {
@@ -83,7 +85,7 @@ extern "C" Count make_tree(int shape, Count leaves, int values, int operators, i
         if (task.leaves == 0) {
             write(task.token);
         } else if (is_leaf(task.leaves)) {
-            write(Byte(2 + random.below(values)));
+            write(Byte(FIRST_VALUE + random.below(values)));
         } else {
             int op, operands;
             do {
@@ -95,9 +97,9 @@ extern "C" Count make_tree(int shape, Count leaves, int values, int operators, i
                 sizes[i] = shape == UNIFORM ? 2 : part(Shape(shape), left, operands - i, random);
                 left -= sizes[i];
             }
-            Byte symbol = Byte(2 + values + op);
-            write(0);
-            tasks.push_back({0, 1});
+            Byte symbol = Byte(FIRST_VALUE + values + op);
+            write(OPEN);
+            tasks.push_back({0, CLOSE});
             for (int i = operands; i-- > 0;) {
                 tasks.push_back({sizes[i], 0});
                 if (infix && i == operands - 1 && operands == 2) tasks.push_back({0, symbol});
@@ -117,10 +119,10 @@ extern "C" int evaluate(const Byte *ids, Count length, int values, const Byte *t
     int op = -1, count = 0;
     for (Count i = 0; i < length; i++) {
         int token = ids[i];
-        if (token == 0) {
+        if (token == OPEN) {
             operators.push_back(op), counts.push_back(count);
             op = -1, count = 0;
-        } else if (token == 1) {
+        } else if (token == CLOSE) {
             Count place = 0;
             for (int k = 0; k < count; k++) place = place * values + operands[operands.size() - count + k];
             Byte value = tables[offsets[op * 16 + count] + place];
@@ -128,10 +130,10 @@ extern "C" int evaluate(const Byte *ids, Count length, int values, const Byte *t
             operands.push_back(value);
             op = operators.back(), operators.pop_back();
             count = counts.back() + 1, counts.pop_back();
-        } else if (token < 2 + values) {
-            operands.push_back(Byte(token - 2)), count++;
+        } else if (token < FIRST_VALUE + values) {
+            operands.push_back(Byte(token - FIRST_VALUE)), count++;
         } else {
-            op = token - 2 - values;
+            op = token - FIRST_VALUE - values;
         }
     }
     return operands.size() == 1 ? operands[0] : -1;

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.syntax import EMPTY, Expression
 
 Ids = NDArray[np.int16]
@@ -15,7 +15,9 @@ def perfect_trees(algebra: Algebra, depth: int, count: int, rng: np.random.Gener
     A row has 4·2^depth − 3 tokens. One operator in four is a product: were it half of them, nearly
     every large tree would be worth 0, and getting that right shows little.
     """
-    rows = rng.integers(2, algebra.first_operator, size=(count << depth, 1), dtype=np.int16)
+    rows = rng.integers(
+        FIRST_VALUE, algebra.first_operator, size=(count << depth, 1), dtype=np.int16
+    )
     for _ in range(depth):
         column = (len(rows) // 2, 1)
         operators = algebra.first_operator + (rng.random(column) < 0.25).astype(np.int16)
@@ -47,6 +49,6 @@ def reduced_forest(ids: Ids, trees: Ids, values: list[int]) -> Ids:
     """What a forest must become: each tree's value at its root, which is its middle token."""
     length = trees.shape[1]
     expected = np.full(len(trees) * (length + 1), EMPTY, dtype=np.int16)
-    expected[length // 2 :: length + 1] = np.array(values, dtype=np.int16) + 2
+    expected[length // 2 :: length + 1] = FIRST_VALUE + np.array(values, dtype=np.int16)
     expected[length :: length + 1] = np.append(ids, EMPTY)[length :: length + 1]
     return expected[:-1]

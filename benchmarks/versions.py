@@ -19,16 +19,17 @@ TIMED = """
 import sys, time, json
 import numpy as np, torch
 import exactformer as ef
+from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.catalog import find_algebra
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import Expression
 device, work, repeats = sys.argv[1], json.loads(sys.argv[2]), 5
 
 def balanced(algebra, depth):
-    ids, operator = np.array([3], dtype=np.int16), [algebra.first_operator]
+    ids, operator = np.array(algebra.value_ids[1:2], dtype=np.int16), [algebra.first_operator]
     for _ in range(depth):
         parts = [ids, operator, ids] if algebra.notation == "infix" else [operator, ids, ids]
-        ids = np.concatenate([[0], *parts, [1]]).astype(np.int16)
+        ids = np.concatenate([[OPEN], *parts, [CLOSE]]).astype(np.int16)
     return Expression(algebra, ids)
 
 def timed(run):

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
 from exactformer.domains.syntax import Expression, span_tokens
@@ -26,7 +26,6 @@ from exactformer.verify.proof import FORMAT
 from exactformer.weightfile import write_atomically
 
 FAULT = "exactformer fault 1"  # the format of what is saved where there is no proof
-FIRST_VALUE = 2  # token id
 LONGEST = 17  # tokens of the expressions that are tried: enough for depth 4 in infix
 AT_MOST = 10_000  # of one length; beyond that, the first so many in order
 DEEPER = range(3, 9)  # depths of the random expressions tried after those

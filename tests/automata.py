@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.engine.automaton import SpanAutomaton
 
 Read = tuple  # what was read of a span: token ids of operators, indices of operands
@@ -19,7 +19,7 @@ def automaton_of(algebra: Algebra) -> SpanAutomaton:
     n, width = len(algebra.values), len(algebra.vocabulary)
     numbers: dict[Read, int] = {("(",): 1 + n}
     rows = np.full((1 + n, width), -1, dtype=np.int32)
-    rows[0, 2 : 2 + n] = 1 + np.arange(n)
+    rows[0, algebra.value_ids] = 1 + np.arange(n)
     steps, values = [*rows], [-1] * (1 + n)
     todo = [("(",)]
     for read in todo:  # grows while it is gone through
@@ -45,20 +45,20 @@ def _infix(algebra: Algebra, read: Read) -> Iterator[tuple[int, Read]]:
         if len(read) == 3 and read[1] == "operand" and 2 in op.arities:
             yield token, ("(", "two", token, read[2])
     if read == ("(",) and pairs:
-        yield from ((2 + a, ("(", "operand", a)) for a in operands)
+        yield from ((FIRST_VALUE + a, ("(", "operand", a)) for a in operands)
     elif len(read) > 1 and len(read) == {"one": 3, "two": 4}.get(read[1]):
-        yield from ((2 + a, (")", read[2], *read[3:], a)) for a in operands)
+        yield from ((FIRST_VALUE + a, (")", read[2], *read[3:], a)) for a in operands)
 
 
 def _prefix(algebra: Algebra, read: Read) -> Iterator[tuple[int, Read]]:
     if read == ("(",):
-        for token in range(algebra.first_operator, len(algebra.vocabulary)):
+        for token in algebra.operator_ids:
             yield token, (")", token)
         return
     operator = algebra.operators[read[1] - algebra.first_operator]
     if len(read) - 2 < operator.arities[-1]:
         for a in range(len(algebra.values)):
-            yield 2 + a, (")", read[1], *operator.key((*read[2:], a)))
+            yield FIRST_VALUE + a, (")", read[1], *operator.key((*read[2:], a)))
 
 
 def _value(algebra: Algebra, read: Read) -> int:
@@ -75,7 +75,7 @@ def run(automaton: SpanAutomaton, ids: Iterable[int]) -> int | None:
     state = 0
     for token in ids:
         if token == OPEN:
-            if step[state][2] < 0:
+            if step[state][FIRST_VALUE] < 0:
                 return None
             enclosing.append(state)
             state = automaton.start
@@ -83,7 +83,7 @@ def run(automaton: SpanAutomaton, ids: Iterable[int]) -> int | None:
             value = values[state]
             if value < 0 or not enclosing:
                 return None
-            state = step[enclosing.pop()][2 + value]
+            state = step[enclosing.pop()][FIRST_VALUE + value]
         else:
             state = step[state][token]
         if state < 0:

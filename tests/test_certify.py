@@ -13,7 +13,7 @@ import torch
 
 from exactformer.api import Model, construct
 from exactformer.certify import certify
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.reference import evaluate
@@ -276,10 +276,10 @@ def test_the_span_of_a_wrong_row_is_the_counterexample():
     bag = torch.zeros(16, dtype=torch.int16)
     bag[algebra.token_ids["MED"]] = 1
     for digit in (7, 7, 8, 9, 9):
-        bag[2 + digit] += 1
+        bag[FIRST_VALUE + digit] += 1
     outputs = f.outputs.clone()
     row = int((f.bags == bag).all(1).nonzero())
-    outputs[row] = torch.eye(16)[2 + 3].to(outputs.dtype)
+    outputs[row] = torch.eye(16)[FIRST_VALUE + 3].to(outputs.dtype)
     certificate = certify(algebra, replace(model.weights, f=Table(f.bags, outputs)))
     example = certificate.counterexample
     assert certificate.verdict == "inexact"
@@ -293,7 +293,7 @@ def test_the_value_may_appear_at_any_one_position(task):
     model = construct(task, "table")
     D, first = len(task.vocabulary), task.first_operator
     W_Q, W_K = torch.zeros(2, D, 2)
-    W_Q[CLOSE], W_K[2:first, 0], W_K[first:, 1] = 1, 1, 1
+    W_Q[CLOSE], W_K[FIRST_VALUE:first, 0], W_K[first:, 1] = 1, 1, 1
     at_the_end = Model(task, replace(model.weights, W_Q=W_Q, W_K=W_K))
     assert at_the_end.certify().verdict == "exact"
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exactformer.api import construct
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -90,7 +90,7 @@ def bag(algebra: Algebra, ids: list[int]) -> torch.Tensor:
     """How many of each value and operator."""
     counts = torch.zeros(len(algebra.vocabulary))
     for token in ids:
-        if token >= 2:
+        if token >= FIRST_VALUE:
             counts[token] += 1
     return counts
 
@@ -170,8 +170,8 @@ def test_lemma_4_the_feedforward_is_the_table(algebra, kind):
     rows, values = [torch.zeros(len(algebra.vocabulary))], [None]
     for o, operator in enumerate(algebra.operators):
         for key, value in operator.table.items():
-            rows.append(bag(algebra, [algebra.first_operator + o, *(2 + i for i in key)]))
-            values.append(2 + value)
+            rows.append(bag(algebra, [algebra.first_operator + o, *(FIRST_VALUE + i for i in key)]))
+            values.append(FIRST_VALUE + value)
     Y = f(torch.stack(rows)) > 0
     for row, value in zip(Y, values, strict=True):
         assert row.nonzero().flatten().tolist() == ([] if value is None else [value])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from exactformer.api import construct
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -143,10 +143,10 @@ def any_number_of_operands() -> SpanAutomaton:
     """`( op a b c ... )`, worth the parity of the values number 1, from one operand on."""
     step = np.full((7, 7), -1, dtype=np.int32)
     value = np.full(7, -1, dtype=np.int32)
-    step[0, 2:4] = 1, 2
+    step[0, FIRST_VALUE : FIRST_VALUE + 2] = 1, 2
     step[3, 4] = 4
     for state, parity in ((4, 0), (5, 0), (6, 1)):
-        step[state, 2], step[state, 3] = 5 + parity, 6 - parity
+        step[state, FIRST_VALUE], step[state, FIRST_VALUE + 1] = 5 + parity, 6 - parity
     value[5:] = 0, 1
     return SpanAutomaton(step, value, np.zeros_like(value), 2)
 

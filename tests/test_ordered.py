@@ -56,7 +56,7 @@ def test_the_rank_of_an_operand_is_its_place_among_its_siblings(expression):
                 continue
             if place == 0 or not step.P[0, place - 1]:
                 rank = 0
-            rank += 2 <= token < algebra.first_operator
+            rank += token in algebra.value_ids
             assert step.R[0, place] == rank
         X = step.X
 
@@ -73,7 +73,7 @@ def test_the_operator_receives_each_operand_in_its_own_slot(expression):
             span = (step.ids[0] == number).nonzero().flatten().tolist()
             held = [(place, int(X[0, place].argmax())) for place in span if X[0, place].any()]
             (at,) = [place for place, token in held if token >= algebra.first_operator]
-            operands = [token for _, token in held if 2 <= token < algebra.first_operator]
+            operands = [token for _, token in held if token in algebra.value_ids]
             expected[at, 0, int(X[0, at].argmax())] = 1
             for slot, token in enumerate(operands):
                 expected[at, slot, token] = 1

@@ -13,7 +13,7 @@ import torch
 
 from exactformer import kernel
 from exactformer.api import SHIPPED, construct
-from exactformer.domains.algebra import CLOSE
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.sampling import draw
@@ -123,7 +123,7 @@ def test_routing_may_hold_other_whole_numbers():
     f = weights.f
     assert isinstance(f, MLP)
     W_Q, W_K, W_1 = weights.W_Q.clone(), weights.W_K.clone(), f.W_1.clone()
-    values = slice(2, boolean().first_operator)
+    values = slice(FIRST_VALUE, boolean().first_operator)
     (dimension,) = {int(k) for k in W_K[values].argmax(1)}
     W_Q[:, dimension] *= -1
     W_K[values] *= -2

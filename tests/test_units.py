@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import exactformer as ef
 from exactformer.api import Model, construct
 from exactformer.certify import certify
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.reference import evaluate
 from exactformer.domains.rules import RULES
 from exactformer.domains.sampling import draw, enumerate_depth, enumerate_length
@@ -138,7 +138,9 @@ def test_routing_must_be_binary_even_if_it_adds_up(short_search):
 
 def flat(algebra: Algebra, symbol: str, operands: np.ndarray) -> Expression:
     """One span with as many operands as you like."""
-    ids = np.array([0, algebra.token_ids[symbol], *(2 + operands), 1], dtype=np.int16)
+    ids = np.array(
+        [OPEN, algebra.token_ids[symbol], *(FIRST_VALUE + operands), CLOSE], dtype=np.int16
+    )
     return Expression(algebra, ids)
 
 

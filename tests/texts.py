@@ -16,7 +16,7 @@ def tree(algebra: Algebra, shape: str, size: int, rng: Random) -> list[int]:
         if not is_tree:
             out.append(what)
         elif what <= 1:
-            out.append(2 + rng.randrange(len(algebra.values)))
+            out.append(rng.choice(algebra.value_ids))
         else:
             number = rng.randrange(len(algebra.operators))
             arity = rng.choice(algebra.operators[number].arities)

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import default_leaf, enumerate_depth
 from exactformer.domains.syntax import Expression
@@ -124,10 +124,10 @@ def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> P
     operand = np.full((count, m, m + 3), PADDING, dtype=np.int8)
     operand[..., 0] = OPEN
     operand[..., 1] = first + inner_operator
-    operand[..., 2 : m + 2] = np.where(absent, PADDING, 2 + digits)
+    operand[..., 2 : m + 2] = np.where(absent, PADDING, FIRST_VALUE + digits)
     operand[..., m + 2] = CLOSE
     operand[~inner] = PADDING
-    operand[..., 2] = 2 + digits[..., 0]
+    operand[..., 2] = FIRST_VALUE + digits[..., 0]
     operand[np.arange(m) >= arity[:, None]] = PADDING
     ends = np.full((count, 1), CLOSE, dtype=np.int8)
     head = np.stack([np.full(count, OPEN), first + operator], axis=1).astype(np.int8)

@@ -131,7 +131,7 @@ def _write_leaves(
     rng: np.random.Generator,
 ) -> None:
     mix = MIXES[algebra.name]
-    values = np.arange(2, algebra.first_operator, dtype=np.int16)
+    values = np.array(algebra.value_ids, dtype=np.int16)
     if shape in ("comb", "right comb"):
         values = np.array([algebra.token_ids[value] for value in mix.comb_values], dtype=np.int16)
     ids[places] = rng.choice(values, len(places))

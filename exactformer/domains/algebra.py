@@ -29,7 +29,8 @@ from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
 Ints = NDArray[np.int64]
 
-OPEN, CLOSE = 0, 1  # token ids of `(` and `)` in every vocabulary, as in the paper's Sigma
+# Token ids of every vocabulary, as in the paper's Sigma: `(`, `)`, the values, the operators.
+OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
 BRACKETS = ("(", ")", "[", "]")
 Notation = Literal["infix", "prefix"]
 NOTATIONS = get_args(Notation)
@@ -192,8 +193,16 @@ class Algebra:
 
     @property
     def first_operator(self) -> int:
-        """Token id of the first operator; values have the ids from 2 up to it."""
-        return 2 + len(self.values)
+        """Token id of the first operator; values have the ids from FIRST_VALUE up to it."""
+        return FIRST_VALUE + len(self.values)
+
+    @property
+    def value_ids(self) -> range:
+        return range(FIRST_VALUE, self.first_operator)
+
+    @property
+    def operator_ids(self) -> range:
+        return range(self.first_operator, len(self.vocabulary))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied and sent between processes as plain data."""

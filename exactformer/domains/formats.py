@@ -213,7 +213,7 @@ def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:
 
 def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
     """Two bare values may be read either way: the row is right only if they are the same."""
-    ids = {symbol: i for symbol, i in algebra.token_ids.items() if 2 <= i < algebra.first_operator}
+    ids = {symbol: i for symbol, i in algebra.token_ids.items() if i in algebra.value_ids}
 
     def read(line: bytes, number: int) -> Row[Expression]:
         row = _Fields(line, number, ("expression", "value"))

@@ -10,7 +10,7 @@ another. MED is the floor of the median, SM the sum modulo 10.
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.catalog import listops
 from exactformer.domains.syntax import Expression
 
@@ -52,7 +52,7 @@ def _trees(rng: np.random.Generator) -> list[bytes]:
         n = len(tree[-1])
         is_operator = (rng.random(n) < OPERATOR_SHARE) & (level < LEVELS)
         operators = rng.integers(algebra.first_operator, len(algebra.vocabulary), size=n)
-        digits = rng.integers(2, algebra.first_operator, size=n)
+        digits = rng.integers(FIRST_VALUE, algebra.first_operator, size=n)
         tokens.append(np.where(is_operator, operators, digits).astype(np.uint8))
         arity.append(np.where(is_operator, rng.integers(FEWEST, MOST + 1, size=n), 0))
         tree.append(np.repeat(tree[-1], arity[-1]))

@@ -4,7 +4,7 @@ It shares nothing with the model: one pass from left to right with a stack, look
 the algebra's tables.
 """
 
-from exactformer.domains.algebra import CLOSE, OPEN, Operator
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Operator
 from exactformer.domains.plain import expect
 from exactformer.domains.syntax import Expression
 
@@ -27,7 +27,7 @@ def evaluate(expression: Expression) -> str:
             operator, operands = enclosing.pop()
             operands.append(value)
         elif token < first_operator:
-            operands.append(token - 2)
+            operands.append(token - FIRST_VALUE)
         else:
             operator = algebra.operators[token - first_operator]
     return algebra.values[operands[0]]

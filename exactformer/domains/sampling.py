@@ -19,7 +19,7 @@ from itertools import islice, product
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.plain import expect
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import Expression, operands_before
@@ -48,7 +48,7 @@ def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
 
 def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
     if depth == 0:
-        yield from ((token,) for token in range(2, algebra.first_operator))
+        yield from ((token,) for token in algebra.value_ids)
         return
     shallower = [tokens for d in range(depth - 1) for tokens in _token_tuples(algebra, d)]
     deepest = list(_token_tuples(algebra, depth - 1))
@@ -193,7 +193,7 @@ def draw(
                 place = place + 1
             start[operand] = place
             place = place + size[operand]
-    tokens[start[leaves]] = rng.integers(2, algebra.first_operator, size=len(leaves))
+    tokens[start[leaves]] = rng.integers(FIRST_VALUE, algebra.first_operator, size=len(leaves))
     return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])][:count]
 
 

@@ -18,7 +18,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.plain import expect, suggestion
 
@@ -109,7 +109,7 @@ class Expression:
     def widest(self) -> int:
         """The largest number of operands of any span."""
         opens, closes = self.ids == OPEN, self.ids == CLOSE
-        operands = opens | ((self.ids > CLOSE) & (self.ids < self.algebra.first_operator))
+        operands = opens | ((self.ids >= FIRST_VALUE) & (self.ids < self.algebra.first_operator))
         level = self.nesting - opens + closes  # of the span that a token belongs to
         operands &= level > 0  # the whole expression is no operand
         order = np.argsort(level, kind="stable")  # now spans come one after another, each with

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 
 TOP = 0  # the state before any token; after a whole expression of value v, it is 1 + v
 REFUSED = -1  # no state, or no value: the token may not stand here
-FIRST_VALUE = 2  # token id
 TOO_WIDE = "a span has more operands than the fast engine has tables for: use --engine model"
 
 

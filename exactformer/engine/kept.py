@@ -20,10 +20,10 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import save
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.catalog import CATALOG, algebra_sha256
 from exactformer.domains.syntax import CLOSED, DONE, START, TOP, grammar_of, operands_before
-from exactformer.engine.automaton import FIRST_VALUE, REFUSED, SpanAutomaton
+from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
 from exactformer.weightfile import (
     WeightFile,

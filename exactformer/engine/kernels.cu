@@ -37,8 +37,9 @@
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
-// The host defines, when it compiles: TOKENS, VALUES, STATES, HOLES, START, CELL (unsigned type of a
-// table entry), TABLE_BYTES, TABLE_SHARED, FIRST_CHUNK, CHUNK, FAN, and SPINE (threads of a spine).
+// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, START,
+// CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, FIRST_CHUNK, CHUNK, FAN, and SPINE
+// (threads of a spine).
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -48,7 +49,7 @@ typedef unsigned char Byte;
 typedef unsigned int Item;
 typedef CELL Cell;
 
-enum { OPEN = 0, CLOSE = 1, FIRST_VALUE = 2, SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
+enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
 enum { THREADS = FAN * FAN, MAP_BYTES = (VALUES + 15) / 16 * 16 };
 enum { ERROR = 0, MAPS = 1, RESULT = 2, BRACKETS = 3, LENGTH = 4 };  // places in the control block
 enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; more are searched again

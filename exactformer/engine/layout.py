@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.tensor import longest_span
 
@@ -45,7 +45,8 @@ class Layout:
         table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
         table[:, self.space] = np.arange(states + 1)
         table[:, CLOSE] = self.bad
-        table[:states, CLOSE] = np.where(automaton.value < 0, self.bad, automaton.value + 2)
+        value = automaton.value
+        table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
         self.states, self.start = states + 1, automaton.start
         cells, maps = [table], np.zeros((0, 16))
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
@@ -54,7 +55,7 @@ class Layout:
             cells += [enter, onward]
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)
-            maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - 2)
+            maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
         self.holes = len(maps)
         tables = maps.astype(np.uint8).tobytes()
         tables += b"".join(part.astype(self.cell).tobytes() for part in cells)
@@ -68,6 +69,9 @@ class Layout:
     @property
     def options(self) -> tuple[str, ...]:
         constants = {
+            "OPEN": OPEN,
+            "CLOSE": CLOSE,
+            "FIRST_VALUE": FIRST_VALUE,
             "TOKENS": self.tokens,
             "VALUES": self.values,
             "STATES": self.states,
@@ -110,7 +114,8 @@ def _holes(
     state each value would lead to; by state, where it begins; by its state and token, how it goes
     on. None where there are many.
     """
-    vectors, enter = np.unique(table[:, 2 : 2 + values], axis=0, return_inverse=True)
+    on_values = table[:, FIRST_VALUE : FIRST_VALUE + values]
+    vectors, enter = np.unique(on_values, axis=0, return_inverse=True)
     numbers = {row.tobytes(): i for i, row in enumerate(vectors)}
     rows = list(vectors)
     onward: list[list[int]] = []
@@ -118,14 +123,14 @@ def _holes(
         if len(rows) > MOST_HOLES:
             return None
         following = table[rows[len(onward)]].T  # a row for each token
-        for row in following[2:tokens]:
+        for row in following[FIRST_VALUE:tokens]:
             if row.tobytes() not in numbers:
                 numbers[row.tobytes()] = len(rows)
                 rows.append(row.copy())
         nowhere = numbers[following[-1].tobytes()]  # all values lead to the state without a way out
         onward.append(
             [
-                numbers[row.tobytes()] if 2 <= token < tokens else nowhere
+                numbers[row.tobytes()] if FIRST_VALUE <= token < tokens else nowhere
                 for token, row in enumerate(following)
             ]
         )

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from exactformer.certify import findings
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of, operands_before
@@ -71,7 +71,7 @@ class _Builder:
         step, value = np.concatenate(self.steps), np.concatenate(self.values)
         grammar = np.array(self.grammar_states, dtype=np.int32)
         grammar[1:first] = DONE
-        step[TOP, 2 : 2 + n_values] = 1 + np.arange(n_values)
+        step[TOP, self.algebra.value_ids] = 1 + np.arange(n_values)
         last = len(step) - 1  # START, as it was merged last
         step[first], value[first], grammar[first] = step[last], value[last], SPAN_START
         assert (states[SPAN_START] == last).all()
@@ -112,7 +112,7 @@ class _Builder:
         if following is not None:
             for v in range(n_values):
                 more = np.concatenate([keys, np.full((len(keys), 1), v)], axis=1)
-                rows[:, 2 + v] = following[self._places(span.operator, more)]
+                rows[:, FIRST_VALUE + v] = following[self._places(span.operator, more)]
         for token, after in self.grammar.after_operator[g].items():
             rows[:, token] = states[after][self._places(token, keys)]
         if self.grammar.complete[g]:
@@ -189,7 +189,7 @@ def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
     def column(token: int) -> NDArray[np.int64]:
         return np.full((len(keys), 1), token)
 
-    before, after = np.split(keys + 2, [operands_before(algebra, keys.shape[1])], axis=1)
+    before, after = np.split(FIRST_VALUE + keys, [operands_before(algebra, keys.shape[1])], axis=1)
     parts = [column(OPEN), before, column(operator), after, column(CLOSE)]
     if algebra.closing_slot:
         parts.append(column(EMPTY))

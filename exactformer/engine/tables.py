@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.lexer import SPACE, Lexer
 
@@ -53,10 +53,11 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
     """`packed`: whether to expect text without spaces; `square`: whether `[` is a bracket."""
     states, n_tokens = automaton.step.shape
     is_word = lexer.is_word.astype(bool)
-    plain = [b for b in range(256) if 2 <= lexer.token[b] < SPACE]  # bytes that are a token alone
+    # Bytes that are a value or an operator by themselves.
+    plain = [b for b in range(256) if FIRST_VALUE <= lexer.token[b] < SPACE]
     pairs: list[tuple[int, int]] = []  # of bytes
     values: list[NDArray[np.int32]] = []
-    value_token = np.append(np.where(automaton.value >= 0, 2 + automaton.value, -1), -1)
+    value_token = np.append(np.where(automaton.value >= 0, FIRST_VALUE + automaton.value, -1), -1)
     step = np.vstack([automaton.step, np.full((1, n_tokens), -1, dtype=np.int32)])  # -1: refused
     for x in plain:
         after_x = step[:states, lexer.token[x]]
@@ -75,13 +76,12 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
     no = np.int64(np.iinfo(kind).max)  # a plain int would have to fit beside an int32
     table = np.full((states + 1, width), no, dtype=kind)
     table[:states, :n_tokens] = np.where(step[:states] >= 0, step[:states] * width, no)
-    table[:states, OPEN] = np.where(step[:states, 2] >= 0, automaton.start * width, no)
-    table[:states, CLOSE] = np.where(automaton.value >= 0, 2 + automaton.value, no)
+    table[:states, OPEN] = np.where(step[:states, FIRST_VALUE] >= 0, automaton.start * width, no)
+    table[:states, CLOSE] = np.where(automaton.value >= 0, FIRST_VALUE + automaton.value, no)
     table[states, OPEN] = automaton.start * width
-    values_then_close = value_token[step[:states, 2 : 2 + automaton.n_values]]
-    table[:states, closing + 2 : closing + 2 + automaton.n_values] = np.where(
-        values_then_close >= 0, values_then_close, no
-    )
+    value_ids = FIRST_VALUE + np.arange(automaton.n_values)
+    values_then_close = value_token[step[:states, value_ids]]
+    table[:states, closing + value_ids] = np.where(values_then_close >= 0, values_then_close, no)
     pair = np.zeros(65536, dtype=np.uint8)
     for number, ((x, y), column) in enumerate(zip(pairs, values, strict=True), start=1):
         pair[x | y << 8] = number
@@ -100,7 +100,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
             continue
         a, b = int(lexer.token[x]), int(lexer.token[y])
         row = step[step[automaton.start, a], b]
-        if row >= 0 and step[row, 2] >= 0:
+        if row >= 0 and step[row, FIRST_VALUE] >= 0:
             opening[a * side + b] = row * width
         brief[a * side + b] = max(0, value_token[row])
         for z in (z for z in plain if not (is_word[y] and is_word[z])):

@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK
 from exactformer.domains.syntax import grammar_of, packs
 from exactformer.engine.automaton import SpanAutomaton
@@ -46,7 +46,8 @@ class TensorEngine:
         table = np.full((states + 1, tokens + 1), states)
         table[:states, :tokens] = np.where(automaton.step < 0, states, automaton.step)
         table[:, CLOSE] = self.bad
-        table[:states, CLOSE] = np.where(automaton.value < 0, self.bad, automaton.value + 2)
+        value = automaton.value
+        table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
         self.width = tokens + 1
         self.table = torch.from_numpy(table.ravel()).to(self.device)
         self.longest = longest_span(automaton, 1 << 20)
@@ -73,7 +74,8 @@ class TensorEngine:
         if int((level == 0).sum()) != 1:  # one value or one span, and nothing else
             return None
         value = self._reduce(tokens) if len(ids) > 1 else int(tokens[0])
-        return value - 2 if 2 <= value < 2 + self.values else None
+        index = value - FIRST_VALUE
+        return index if 0 <= index < self.values else None
 
     def _reduce(self, tokens: Tensor) -> int:
         """The token that the outermost span becomes. `tokens` is sorted by depth."""
@@ -125,13 +127,13 @@ class TensorEngine:
 
     def _column(self, token: Tensor) -> Tensor:
         """Where a table has what becomes of a value; what becomes of none stands last."""
-        return torch.where(token == self.bad, self.values, token - 2)
+        return torch.where(token == self.bad, self.values, token - FIRST_VALUE)
 
     def _run(self, tokens: Tensor, begin: Tensor, end: Tensor, *, holes: bool) -> Tensor:
         """What spans become, as tokens: (spans, 1), or (spans, values) for every value that the one
         unfinished span inside may have.
         """
-        hole = torch.arange(2, 2 + self.values, device=self.device)
+        hole = FIRST_VALUE + torch.arange(self.values, device=self.device)
         shape = len(begin), self.values if holes else 1
         state = torch.full(shape, self.start, device=self.device)
         going = torch.arange(len(begin), device=self.device)
@@ -149,7 +151,7 @@ def longest_span(automaton: SpanAutomaton, most: int) -> int:
     """The most tokens between two parentheses, or `most` if it is not less."""
     reached = np.array([automaton.start])
     for length in range(min(most, len(automaton.step) + 1)):  # a longer way would be a cycle
-        following = automaton.step[reached, 2:]
+        following = automaton.step[reached, FIRST_VALUE:]
         reached = np.unique(following[following >= 0])
         if not len(reached):
             return length

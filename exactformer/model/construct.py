@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.plain import suggestion
 from exactformer.domains.units import slots_of, units_of
@@ -87,7 +87,7 @@ def gate(algebra: Algebra) -> Tensor:
 def rank_gate(algebra: Algebra) -> Tensor:
     """Operands count, nothing else does."""
     G_R = torch.zeros(len(algebra.vocabulary), dtype=torch.float32)
-    G_R[2 : algebra.first_operator] = 1
+    G_R[FIRST_VALUE : algebra.first_operator] = 1
     return G_R
 
 
@@ -95,11 +95,10 @@ def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
     """Dimension 0 carries operands to operators; each operator has one that carries itself."""
     W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators), dtype=torch.float32)
     W_K = torch.zeros_like(W_Q)
-    W_K[2 : algebra.first_operator, 0] = 1
+    W_K[FIRST_VALUE : algebra.first_operator, 0] = 1
     W_Q[algebra.first_operator :, 0] = 1
-    for i in range(len(algebra.operators)):
-        W_Q[algebra.first_operator + i, 1 + i] = 1
-        W_K[algebra.first_operator + i, 1 + i] = 1
+    for own, token in enumerate(algebra.operator_ids, start=1):
+        W_Q[token, own] = W_K[token, own] = 1
     return W_Q, W_K
 
 
@@ -112,10 +111,10 @@ def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
         H = torch.zeros(len(operands), S, D, dtype=torch.float32)
         H[:, 0, algebra.first_operator + o] = 1
         for i, operand in enumerate(torch.from_numpy(operands).T):
-            H[torch.arange(len(H)), min(i, S - 1), 2 + operand] += 1
+            H[torch.arange(len(H)), min(i, S - 1), FIRST_VALUE + operand] += 1
         blocks.append(H.flatten(1))
         values.append(torch.from_numpy(results))
-    H, outputs = torch.cat(blocks), one_hot(2 + torch.cat(values), D).float()
+    H, outputs = torch.cat(blocks), one_hot(FIRST_VALUE + torch.cat(values), D).float()
     if S > 1:  # two orders of operands that end in the last slot are one bag
         _, first = np.unique(H.numpy(), axis=0, return_index=True)
         H, outputs = H[np.sort(first)], outputs[np.sort(first)]
@@ -135,12 +134,12 @@ def gated_units(algebra: Algebra) -> Units:
     W = torch.zeros(S, D, len(pairs), dtype=torch.int32)
     code = torch.zeros(len(pairs), len(condensed), dtype=torch.int32)
     for column, (o, unit) in enumerate(pairs):
-        W[:, 2:first, column] = torch.tensor(unit.weights)
+        W[:, FIRST_VALUE:first, column] = torch.tensor(unit.weights)
         code[column, o] = unit.code
     width = max(len(parts.readout) for parts in condensed)
     readout = torch.full((len(condensed), width), -1, dtype=torch.int32)
     for o, parts in enumerate(condensed):
-        readout[o, : len(parts.readout)] = 2 + torch.tensor(parts.readout)
+        readout[o, : len(parts.readout)] = FIRST_VALUE + torch.tensor(parts.readout)
     b, cap, period = (
         torch.tensor([getattr(unit, name) for _, unit in pairs], dtype=torch.int32)
         for name in ("bias", "cap", "period")
@@ -175,13 +174,13 @@ def closed_form(algebra: Algebra) -> MLP:
             )
         reach = _reach(algebra, codes) + 1
         weights_in = torch.zeros(S, D, dtype=torch.float32)
-        weights_in[:, 2:first] = torch.tensor(codes, dtype=torch.float32)
+        weights_in[:, FIRST_VALUE:first] = torch.tensor(codes, dtype=torch.float32)
         weights_in[0, first + o] = reach
         for c, before, after in _changes(algebra, operator, codes):
             change = torch.zeros(D, dtype=torch.float32)
-            change[2 + after] += 1
+            change[FIRST_VALUE + after] += 1
             if before is not None:
-                change[2 + before] -= 1
+                change[FIRST_VALUE + before] -= 1
             columns.append((weights_in.flatten(), 1 - c - reach, change))
             columns.append((weights_in.flatten(), -c - reach, -change))
     return MLP(

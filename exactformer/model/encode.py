@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.syntax import EMPTY, Expression
 from exactformer.model.circuit import Weights, read_tokens, write_tokens
 
@@ -69,6 +69,6 @@ def read_values(
     a second place, which would make the answer of a larger expression wrong.
     """
     counts = (read_tokens(X, weights) > 0).sum(-2)
-    values = counts[..., 2 : algebra.first_operator]
+    values = counts[..., FIRST_VALUE : algebra.first_operator]
     single = (counts.sum(-1) == 1) & (values.sum(-1) == 1)
     return torch.where(single, values.argmax(-1), NO_VALUE)

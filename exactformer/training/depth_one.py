@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.syntax import span_tokens
 from exactformer.domains.units import slots_of
 from exactformer.model.feedforward import hash_rows
@@ -67,7 +67,7 @@ def depth_one_rows(algebra: Algebra) -> Rows:
     expressions = 0
     for at, (o, operands, value) in enumerate(cases):
         operator = algebra.first_operator + o
-        symbols = span_tokens(algebra, operator, [2 + i for i in operands])
+        symbols = span_tokens(algebra, operator, [FIRST_VALUE + i for i in operands])
         span[at, range(len(symbols)), symbols] = 1
         repeats = [factorial(operands.count(i)) for i in set(operands)]
         orders = 1 if slots > 1 else factorial(len(operands)) // prod(repeats)
@@ -75,7 +75,7 @@ def depth_one_rows(algebra: Algebra) -> Rows:
             token[at, row, symbol] = 1
             weight[at, row, :vocabulary] = orders * symbols.count(symbol)
             if symbol == operator:
-                target[at, row, 2 + value] = 1
+                target[at, row, FIRST_VALUE + value] = 1
         expressions += orders
     # As many zero vectors as there are slots after `)`; one where the notation has none.
     weight[-1, 0, :vocabulary] = expressions if algebra.closing_slot else 1

@@ -111,8 +111,7 @@ def _check_units(
     algebra: Algebra, arrays: Arrays, activation: str | None, W_Q: NDArray, W_K: NDArray
 ) -> dict:
     """The conditions where the feedforward is made of units: no list of cases has an end."""
-    D, first = len(algebra.vocabulary), algebra.first_operator
-    values, operators = np.arange(2, first), np.arange(first, D)
+    D, values, operators = len(algebra.vocabulary), algebra.value_ids, algebra.operator_ids
     right_routes = np.zeros((D, D), dtype=np.int64)
     right_routes[np.ix_(operators, values)] = 1
     right_routes[operators, operators] = 1
@@ -131,7 +130,7 @@ def _check_units(
         ),
     }
     if "G_R" in arrays:
-        right_rank = (np.arange(D) >= 2) & (np.arange(D) < first)
+        right_rank = np.isin(np.arange(D), values)
         conditions["the rank gate is 1 on values, 0 elsewhere"] = bool(
             (arrays["G_R"] == right_rank).all()
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.syntax import operands_before
 
 MOST_NUMBERS = 2**28  # of all cases, each with its slots of D tokens
@@ -49,7 +49,7 @@ def every_case(algebra: Algebra, G_R: NDArray | None, slots: int) -> Cases:
     for o, operands, results in algebra.case_arrays(every_order=every_order):
         n, arity = operands.shape
         before = operands_before(algebra, arity)
-        parts = [operands[:, :before] + 2, operands[:, before:] + 2]
+        parts = [operands[:, :before] + FIRST_VALUE, operands[:, before:] + FIRST_VALUE]
         opened, operator, closed = (
             np.full((n, 1), token) for token in (OPEN, algebra.first_operator + o, CLOSE)
         )
@@ -61,7 +61,7 @@ def every_case(algebra: Algebra, G_R: NDArray | None, slots: int) -> Cases:
             bag[np.arange(n), slot[:, place], span[:, place]] += 1
         bags.append(bag)
         operators.append(operator[:, 0])
-        values.append(2 + results)
+        values.append(FIRST_VALUE + results)
         shown += map(tuple, operands.tolist())
     joined = [np.concatenate(parts) for parts in (bags, operators, values)]
     return Cases(*joined, operands=shown)

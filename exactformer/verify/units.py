@@ -6,7 +6,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.rules import operand_keys
 from exactformer.domains.units import slots_of, units_of
 from exactformer.verify.rows import WrongRow
@@ -34,7 +34,7 @@ def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
     wrong: list[str] = []
     for column, (o, unit) in enumerate(pairs):
         weights = np.zeros((slots, D), dtype=int)
-        weights[:, 2 : algebra.first_operator] = unit.weights
+        weights[:, FIRST_VALUE : algebra.first_operator] = unit.weights
         codes = np.arange(len(needed)) == o
         same = (
             (W[:, column] == weights.reshape(-1)).all()
@@ -44,7 +44,8 @@ def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
         if not same:
             wrong.append(f"unit {column} of {algebra.operators[o].symbol}")
     for o, parts in enumerate(needed):
-        if readout[o, : len(parts.readout)].tolist() != [2 + place for place in parts.readout]:
+        tokens = [FIRST_VALUE + value for value in parts.readout]
+        if readout[o, : len(tokens)].tolist() != tokens:
             wrong.append(f"the read-out of {algebra.operators[o].symbol}")
     return tuple(map(WrongRow, wrong))
 
@@ -55,7 +56,7 @@ def wrong_lists(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
     for o, operator in enumerate(algebra.operators):
         token = algebra.first_operator + o
         for operands in _lists(algebra, operator):
-            if _evaluate(algebra, arrays, o, operands) != 2 + operator(operands):
+            if _evaluate(algebra, arrays, o, operands) != FIRST_VALUE + operator(operands):
                 shown = " ".join(algebra.values[i] for i in operands[:10])
                 more = " ..." if operands[10:] else ""
                 wrong.append(WrongRow(f"{operator.symbol} of {shown}{more}", token, operands))
@@ -71,7 +72,7 @@ def _evaluate(algebra: Algebra, arrays: Arrays, o: int, operands: tuple[int, ...
     slots = len(U_in) // D
     sums = U_bias.copy()
     for place, operand in enumerate(operands):
-        sums += U_in[min(place, slots - 1) * D + 2 + operand]
+        sums += U_in[min(place, slots - 1) * D + FIRST_VALUE + operand]
     sums += U_in[algebra.first_operator + o]  # the operator itself, in the first slot
     results = np.where(U_period > 0, sums % np.maximum(U_period, 1), np.clip(sums, 0, U_cap))
     code = int(results @ U_code[:, o])
