@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.formats import Lines, all_right, in_blocks
+from exactformer.domains.formats import Lines, all_right, in_blocks, opened, size_of
 from exactformer.domains.notations import READERS, Syntax
 from exactformer.domains.syntax import Expression
 from exactformer.engine.automaton import SpanAutomaton
@@ -57,14 +57,18 @@ class Evaluator:
         """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
         the bad lines are told as a ValueError.
         """
-        fast = self._fast_engine()
-        if fast and syntax == "native":
-            from exactformer.engine.stream import file_values
-
-            yield from all_right(str(path), file_values(fast, str(path)))
-            return
         from exactformer.progress import bar, is_typed
 
+        fast = self._fast_engine()
+        if fast and syntax == "native":
+            from exactformer.engine.stream import line_values, window_size
+
+            with opened(path) as file, bar(shown=not is_typed(path)) as tell:
+                size = size_of(file)
+                window = window_size(fast, size)
+                values = line_values(fast, file, lambda done: tell("bytes", done, size), window)
+                yield from all_right(str(path), values)
+            return
         read = READERS[syntax]
         with Lines.of(path) as file, bar(shown=not is_typed(path)) as tell:
             lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))

@@ -11,7 +11,7 @@ import pickle
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import BinaryIO, Generic, Literal, NamedTuple, NoReturn, TypeVar
@@ -40,6 +40,20 @@ class Row(NamedTuple, Generic[T]):
     content: T
 
 
+def opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    """A file's bytes; `-` is standard input, which is not closed at the end."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
+
+
+def size_of(file: BinaryIO) -> int | None:
+    """In bytes, where that can be known before all was read."""
+    try:
+        facts = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return facts.st_size if stat.S_ISREG(facts.st_mode) else None
+
+
 class Lines:
     """A file that is read line by line, once; `-` is standard input."""
 
@@ -51,7 +65,7 @@ class Lines:
     @classmethod
     @contextmanager
     def of(cls, path: Path) -> Iterator["Lines"]:
-        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
+        with opened(path) as file:
             yield cls(str(path), file)
 
     @property
@@ -61,12 +75,7 @@ class Lines:
 
     @property
     def size(self) -> int | None:
-        """In bytes, where that can be known before all was read."""
-        try:
-            facts = os.fstat(self.file.fileno())
-        except OSError:
-            return None
-        return facts.st_size if stat.S_ISREG(facts.st_mode) else None
+        return size_of(self.file)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, and the line."""

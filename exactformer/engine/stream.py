@@ -4,11 +4,8 @@ No more than a few buffers are held in memory, besides the spans that are open a
 line that does not fit into the buffer is read a piece at a time; errors in it are located by byte.
 """
 
-import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -17,7 +14,6 @@ from exactformer.domains.formats import SHOWN_PROBLEMS
 from exactformer.domains.syntax import ExpressionError, no_text
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
-from exactformer.progress import bar, is_typed
 
 BUFFER = 1 << 26  # bytes
 LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
@@ -57,16 +53,9 @@ class Window:
         self.fill()
 
 
-def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError | None]:
-    """The value of each line of a file (`-` is standard input), with a bar where one looks on."""
-    with (
-        bar(shown=not is_typed(name)) as tell,
-        nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
-    ):
-        total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
-        # A GPU takes a line as a whole, so then the whole file is the window.
-        size = max(BUFFER, (total or 0) + 1) if engine.takes_whole_lines else BUFFER
-        yield from line_values(engine, file, lambda done: tell("bytes", done, total), size)
+def window_size(engine: CpuEngine, file_size: int | None) -> int:
+    """In bytes. A GPU takes a line as a whole, so for it the whole file is the window."""
+    return max(BUFFER, (file_size or 0) + 1) if engine.takes_whole_lines else BUFFER
 
 
 def line_values(
