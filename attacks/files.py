@@ -24,7 +24,8 @@ from pathlib import Path
 from random import Random
 
 from attacks.report import Report, numbered
-from attacks.targets import Target, targets
+from attacks.target import Target
+from attacks.targets import targets
 from exactformer.verify import ProofRejected
 
 CLAIM = "A damaged or forged file is refused in one line that names it, or is harmless."
