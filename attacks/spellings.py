@@ -8,10 +8,7 @@ model that is written down for the algebra has to be certified and to give the o
     python -m attacks.spellings --count 1000 --seed 0
 """
 
-import argparse
 import io
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ import numpy as np
 import torch
 
 from attacks.random_algebras import Texts, random_algebra, respelt, tables
-from attacks.report import Report, numbered
+from attacks.report import Report, numbered, run_alone
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats import SHOWN_PROBLEMS
@@ -226,20 +223,5 @@ def attack(count: int, seed: int) -> Report:
     return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare all readers on random algebras.")
-    parser.add_argument("--count", type=int, default=1000, help="algebras")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    start = time.perf_counter()
-    report = attack(arguments.count, arguments.seed)
-    for kind, tried in report.tried.items():
-        print(f"{kind}: {tried:,}")
-    print(f"{len(report.found)} disagreements; {time.perf_counter() - start:.0f} s")
-    for line in report.found:
-        print(line)
-    sys.exit(1 if report.found else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(attack, count=1_000)
