@@ -122,9 +122,7 @@ def _fill_disk(folder: Path, rng: Random, report: Report) -> bool:
         return True
     report.count("found the disk full")
     # Seeds that ended before are listed, too.
-    *progress, last = errors.decode().splitlines() or [
-        ""
-    ]
+    *progress, last = errors.decode().splitlines() or [""]
     one_line = last.startswith("exactformer: ") and all(
         line.startswith("boolean ") for line in progress
     )
