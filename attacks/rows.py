@@ -27,9 +27,9 @@ from attacks.report import Report, run_alone
 from exactformer.cli import main as command_line
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.nangia import format_nangia
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import Expression
 
 CLAIM = (
     "score and eval --file count what is right, and refuse any other file by name and line, with "

@@ -21,9 +21,11 @@ from attacks.random_algebras import Texts, random_algebra, respelt, tables
 from attacks.report import Report, numbered, run_alone
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.formats import SHOWN_PROBLEMS
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.lines import SHOWN_PROBLEMS
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine import device, readers
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.device import DeviceEngine

@@ -20,9 +20,9 @@ from exactformer import certify as certificates
 from exactformer.api import Model, construct, load
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.definition import load_algebra
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth
-from exactformer.domains.syntax import Expression
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 

@@ -28,8 +28,8 @@ from torch import Tensor
 
 from exactformer.api import construct
 from exactformer.domains.catalog import arithmetic
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import EMPTY, Expression
 from exactformer.model.circuit import iterate, run
 from exactformer.model.encode import encode
 

@@ -21,9 +21,9 @@ from rich.progress import track
 
 from exactformer.api import Model, find
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import Expression
 from exactformer.model.circuit import run
 from exactformer.model.encode import initial_state, read_values
 

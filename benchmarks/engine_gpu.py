@@ -32,7 +32,7 @@ from torch import Tensor
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.syntax import format_ids
+from exactformer.domains.expression import format_ids
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.read_off import read_off
 from exactformer.weightfile import write_atomically
@@ -98,7 +98,7 @@ class Trees:
             ctypes.c_int64(leaves),
             len(algebra.values),
             len(algebra.operators),
-            int(algebra.notation == "infix"),
+            algebra.notation.operands_before(2),
             least,
             most,
             int(algebra.name != "arithmetic"),

@@ -22,9 +22,9 @@ from torch import Tensor
 from exactformer.api import SHIPPED, Model, construct, load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import EMPTY, Expression
 from exactformer.model.circuit import iterate, run
 from exactformer.model.encode import encode, read_values
 from exactformer.training.recipe import PAPER_SEEDS

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from exactformer.domains.catalog import listops
-from exactformer.domains.nangia import format_nangia
+from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.paper.files import write

@@ -20,8 +20,8 @@ from rich.progress import Progress
 
 from exactformer.bench.shapes import make_ids, text_of
 from exactformer.domains.catalog import arithmetic
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression
 from exactformer.paper.files import write
 
 BLOCK = 1 << 20  # bytes

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-from exactformer.domains.syntax import EMPTY, Expression
+from exactformer.domains.expression import EMPTY, Expression
 
 Ids = NDArray[np.int16]
 

@@ -22,13 +22,13 @@ import exactformer as ef
 from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.catalog import find_algebra
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
 device, work, repeats = sys.argv[1], json.loads(sys.argv[2]), 5
 
 def balanced(algebra, depth):
     ids, operator = np.array(algebra.value_ids[1:2], dtype=np.int16), [algebra.first_operator]
     for _ in range(depth):
-        parts = [ids, operator, ids] if algebra.notation == "infix" else [operator, ids, ids]
+        parts = algebra.notation.arrange(operator, [ids, ids])
         ids = np.concatenate([[OPEN], *parts, [CLOSE]]).astype(np.int16)
     return Expression(algebra, ids)
 

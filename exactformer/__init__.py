@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
-from exactformer.domains.notations import parse
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.syntaxes import parse
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
-from exactformer.domains.syntax import Expression, ExpressionError
 
 if TYPE_CHECKING:
     from exactformer.api import Model, construct, load

@@ -10,8 +10,10 @@ import torch
 
 from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect, show
-from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, soon_made
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights

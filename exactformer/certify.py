@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
+from exactformer.domains.expression import Expression, span_tokens
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
-from exactformer.domains.syntax import Expression, span_tokens
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict
 from exactformer.model.storage import to_file

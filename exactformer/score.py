@@ -17,23 +17,22 @@ from typing import Any, Literal
 import numpy as np
 
 from exactformer.api import Model, find, look_up
-from exactformer.domains import logic, nangia
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import Median, boolean, listops
-from exactformer.domains.formats import (
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats import bowman, nangia
+from exactformer.domains.formats.blocks import Kept, in_blocks
+from exactformer.domains.formats.labelled import (
     Format,
-    Kept,
-    Lines,
     Row,
     guess_format,
-    in_blocks,
     read_bowman_rows,
     read_lra_rows,
     read_nangia_rows,
     read_tsv_rows,
 )
-from exactformer.domains.nangia import Use
-from exactformer.domains.syntax import Expression
+from exactformer.domains.formats.lines import Lines
+from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.evaluate import Count
 from exactformer.model.predict import require_feasible
@@ -189,7 +188,7 @@ def _size(row: Row[Content]) -> int:
     """Tokens to evaluate, about."""
     content = row.content
     return (
-        len(content) if isinstance(content, bytes) else logic.ASSIGNMENTS * sum(map(len, content))
+        len(content) if isinstance(content, bytes) else bowman.ASSIGNMENTS * sum(map(len, content))
     )
 
 
@@ -232,20 +231,20 @@ def _answers(
 
 
 def _relations(
-    evaluate: Evaluate, pairs: Sequence[tuple[logic.Formula, logic.Formula]]
+    evaluate: Evaluate, pairs: Sequence[tuple[bowman.Formula, bowman.Formula]]
 ) -> list[str]:
     """The relation of each pair, from the values of both formulas under all assignments.
 
     Different formulas have many circuits in common; each is evaluated once.
     """
-    formulas = {formula: logic.circuits(formula) for pair in pairs for formula in pair}
+    formulas = {formula: bowman.circuits(formula) for pair in pairs for formula in pair}
     different = {circuit: None for circuits in formulas.values() for circuit in circuits}
-    value: dict[logic.Circuit, str] = {}
+    value: dict[bowman.Circuit, str] = {}
     for circuits in in_blocks(different, len, TOKENS_AT_ONCE):
-        answers = evaluate([logic.expression(circuit) for circuit in circuits])
+        answers = evaluate([bowman.expression(circuit) for circuit in circuits])
         value |= zip(circuits, answers, strict=True)
     truth = {
-        formula: logic.truth([value[circuit] for circuit in circuits])
+        formula: bowman.truth([value[circuit] for circuit in circuits])
         for formula, circuits in formulas.items()
     }
-    return [logic.relation(truth[left], truth[right]) for left, right in pairs]
+    return [bowman.relation(truth[left], truth[right]) for left, right in pairs]

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
 from exactformer.model.circuit import Weights, read_tokens, steps
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of

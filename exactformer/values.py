@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.formats import Lines, all_right, in_blocks, opened, size_of
-from exactformer.domains.notations import READERS, Syntax
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.blocks import in_blocks
+from exactformer.domains.formats.lines import Lines, all_right, opened, size_of
+from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.choice import EngineName
 from exactformer.engine.kept import find_tables, keep_tables

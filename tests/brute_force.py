@@ -8,9 +8,9 @@ import torch
 
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth
-from exactformer.domains.syntax import Expression
 from exactformer.model.circuit import Weights, run
 from exactformer.model.construct import bags
 from exactformer.model.encode import initial_state, read_values

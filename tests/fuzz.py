@@ -15,8 +15,9 @@ from typing import NamedTuple
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.syntax import parse
 
 
 def word(*spellings: str) -> str:

@@ -17,9 +17,9 @@ def test_a_small_run_finds_nothing():
     ("name", "value", "kind", "damaged", "words"),
     [
         ("score.SHOWN_ROWS", 1, "tsv", "another label", "expected (1,"),
-        ("score.logic.relation", lambda left, right: "#", "bowman", "none", "expected (0,"),
-        ("domains.formats.DIGITS", "012345678", "nangia", "none", 'refused: {"error": '),
-        ("domains.formats.all_right", lambda name, results: results, "lra", "NUL", "Error: "),
+        ("score.bowman.relation", lambda left, right: "#", "bowman", "none", "expected (0,"),
+        ("domains.formats.labelled.DIGITS", "012345678", "nangia", "none", 'refused: {"error": '),
+        ("domains.formats.lines.all_right", lambda name, results: results, "lra", "NUL", "Error: "),
     ],
 )
 def test_it_sees_faults(monkeypatch, tmp_path, name, value, kind, damaged, words):

@@ -6,7 +6,8 @@ import pytest
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.syntax import parse
 from tests.algebras import ENDS, KLEENE, MINUS
 from tests.fuzz import Fuzzer, fuzz
 

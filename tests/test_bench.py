@@ -12,9 +12,10 @@ from exactformer.bench.measure import Case, Timing, growth, sizes_up_to, time_in
 from exactformer.bench.rivals import ENGINE, EVAL, FLOORS, PROGRAMS, TooDeep, programs
 from exactformer.bench.shapes import MIXES, SHAPES, make_ids, text_of
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import Expression, parse
+from exactformer.domains.syntax import parse
 
 DOMAINS = sorted(CATALOG)
 COMMAND = [sys.executable, "-m", "exactformer", "bench"]

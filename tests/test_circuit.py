@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from exactformer.api import construct
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import EMPTY, Expression, parse
+from exactformer.domains.syntax import parse
 from exactformer.model.circuit import (
     Weights,
     clusters,

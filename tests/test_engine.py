@@ -12,9 +12,10 @@ from attacks.spellings import AtOnce
 from exactformer.api import construct, load
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine import read_off as reading_off
 from exactformer.engine import readers as two_readers
 from exactformer.engine.cpu import CpuEngine

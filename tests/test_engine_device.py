@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from exactformer.domains.catalog import arithmetic
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.syntax import parse
 from exactformer.engine import device
 from exactformer.engine.device import DeviceEngine
 from tests.cases import CASES

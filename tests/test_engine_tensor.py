@@ -14,9 +14,10 @@ from torch import Tensor
 from exactformer.api import construct
 from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.read_off import read_off
 from exactformer.engine.tensor import TensorEngine, longest_span

@@ -10,22 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactformer.domains import formats, logic
 from exactformer.domains.catalog import boolean, listops
-from exactformer.domains.formats import (
-    LONGEST_LINE,
-    Kept,
-    Lines,
-    all_right,
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.formats import blocks, bowman
+from exactformer.domains.formats.blocks import Kept, in_blocks
+from exactformer.domains.formats.labelled import (
     guess_format,
-    in_blocks,
     read_bowman_rows,
     read_lra_rows,
     read_nangia_rows,
     read_tsv_rows,
 )
+from exactformer.domains.formats.lines import LONGEST_LINE, Lines, all_right
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import ExpressionError
 from tests.algebras import KLEENE
 
 
@@ -177,7 +174,7 @@ def test_blocks_have_everything_in_order(items, most):
 
 
 def test_what_is_kept_goes_to_disk(monkeypatch):
-    monkeypatch.setattr(formats, "KEPT_IN_MEMORY", 100)
+    monkeypatch.setattr(blocks, "KEPT_IN_MEMORY", 100)
     with Kept[str]() as kept:
         kept.keep([["one"] * 10, ["another"] * 1_000])
         assert vars(kept.file)["_rolled"]
@@ -199,7 +196,7 @@ def test_what_is_kept_goes_to_disk(monkeypatch):
 )
 def test_formulas(text, true):
     """The first two variables are the two highest bits of the number of an assignment."""
-    found = [evaluate(logic.expression(c)) for c in logic.circuits(logic.read_formula(text))]
+    found = [evaluate(bowman.expression(c)) for c in bowman.circuits(bowman.read_formula(text))]
     assert len(found) == 64
     for i, value in enumerate(found):
         assert value == str(int(true(bool(i & 32), bool(i & 16))))
@@ -221,10 +218,10 @@ def test_formulas(text, true):
 )
 def test_relations(left, right, relation):
     def truth(text: str) -> int:
-        circuits = logic.circuits(logic.read_formula(text))
-        return logic.truth([evaluate(logic.expression(circuit)) for circuit in circuits])
+        circuits = bowman.circuits(bowman.read_formula(text))
+        return bowman.truth([evaluate(bowman.expression(circuit)) for circuit in circuits])
 
-    assert logic.relation(truth(left), truth(right)) == relation
+    assert bowman.relation(truth(left), truth(right)) == relation
 
 
 @pytest.mark.parametrize(
@@ -244,15 +241,15 @@ def test_relations(left, right, relation):
 )
 def test_formulas_that_are_none(text, column, problem):
     with pytest.raises(ExpressionError) as caught:
-        logic.read_formula(text)
+        bowman.read_formula(text)
     assert problem in caught.value.problem
     assert caught.value.column == column
 
 
 def test_a_deep_formula():
     depth = 100_000
-    formula = logic.read_formula("( not " * depth + "a" + " )" * depth)
-    first, *_ = logic.circuits(formula)
-    assert evaluate(logic.expression(first)) == "0"
-    right = logic.read_formula("( a ( or " * depth + "b" + " ) )" * depth)
-    assert logic.expression(logic.circuits(right)[0]).depth == depth
+    formula = bowman.read_formula("( not " * depth + "a" + " )" * depth)
+    first, *_ = bowman.circuits(formula)
+    assert evaluate(bowman.expression(first)) == "0"
+    right = bowman.read_formula("( a ( or " * depth + "b" + " ) )" * depth)
+    assert bowman.expression(bowman.circuits(right)[0]).depth == depth

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from exactformer.domains.long_range import draw_long_range, long_range_algebra
-from exactformer.domains.nangia import format_nangia
+from exactformer.domains.formats.long_range import draw_long_range, long_range_algebra
+from exactformer.domains.formats.nangia import format_nangia
 
 TREES = 20_000
 

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactformer.domains.catalog import boolean, listops
-from exactformer.domains.nangia import (
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.nangia import (
     SCANNER,
     covering,
     format_nangia,
@@ -16,7 +18,7 @@ from exactformer.domains.nangia import (
 )
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import Expression, ExpressionError, parse
+from exactformer.domains.syntax import parse
 
 WIDE = listops(5, "mean", ("MAX", "MIN", "MED", "SM", "PM", "FIRST", "LAST"))
 OPERATORS = "an operator ([MAX [MIN [MED [SM [PM [FIRST [LAST)"

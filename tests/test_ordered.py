@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import exactformer as ef
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth
-from exactformer.domains.syntax import EMPTY, Expression, parse
+from exactformer.domains.syntax import parse
 from exactformer.domains.units import slots_of
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights, iterate, ranks, steps, typed_attention

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.pythonic import parse_python
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.formats.python import parse_python
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import ExpressionError
 from tests.algebras import KLEENE
 
 SEVEN = tuple("0123456")

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, listops
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.rules import RULES, RuleTable
 from exactformer.domains.sampling import WIDEST, draw, enumerate_depth, enumerate_length
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.syntax import parse
 from tests.algebras import ALGEBRAS
 
 EVERY = ("MAX", "MIN", "MED", "SM", "PM", "FIRST", "LAST")

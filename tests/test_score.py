@@ -15,8 +15,8 @@ import torch
 import exactformer as ef
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import boolean, listops
-from exactformer.domains.long_range import draw_long_range
-from exactformer.domains.nangia import format_nangia
+from exactformer.domains.formats.long_range import draw_long_range
+from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.sampling import draw
 from tests.test_cli_model import exactformer, output, refused
 

@@ -10,9 +10,10 @@ from attacks.spellings import SIZES, AtOnce, attack, changed
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.definition import load_algebra
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine import device, readers, tensor
 from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu import GpuEngine

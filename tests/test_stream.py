@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import ExpressionError, parse
+from exactformer.domains.syntax import parse
 from exactformer.engine import stream
 from exactformer.engine.stream import line_values
 from tests.fuzz import Fuzzer

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from exactformer.domains.algebra import CLOSE, Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
-from exactformer.domains.syntax import EMPTY, Expression, parse
+from exactformer.domains.expression import EMPTY, Expression
+from exactformer.domains.syntax import parse
 from tests import trees
 from tests.algebras import ALGEBRAS, ENDS, KLEENE, LETTERS, MINUS
 from tests.cases import CASES

@@ -8,9 +8,9 @@ import torch
 
 from exactformer.api import Model, construct
 from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.expression import EMPTY
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.domains.syntax import EMPTY
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.trace import EMPTY_POSITION

@@ -12,9 +12,9 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.expression import EMPTY
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_depth
-from exactformer.domains.syntax import EMPTY
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.construct import gate as right_gate
 from exactformer.model.feedforward import MLP

@@ -15,10 +15,11 @@ import exactformer as ef
 from exactformer.api import Model, construct
 from exactformer.certify import certify
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.rules import RULES
 from exactformer.domains.sampling import draw, enumerate_depth, enumerate_length
-from exactformer.domains.syntax import Expression, parse
+from exactformer.domains.syntax import parse
 from exactformer.domains.units import UNITS, units_of
 from exactformer.model.circuit import Weights
 from exactformer.model.encode import MOST_OPERANDS

@@ -21,8 +21,7 @@ def tree(algebra: Algebra, shape: str, size: int, rng: Random) -> list[int]:
             number = rng.randrange(len(algebra.operators))
             arity = rng.choice(algebra.operators[number].arities)
             parts = [(True, part) for part in _parts(shape, what, arity, rng)]
-            place = 1 if algebra.notation == "infix" and arity == 2 else 0
-            parts.insert(place, (False, algebra.first_operator + number))
+            parts = algebra.notation.arrange((False, algebra.first_operator + number), parts)
             tasks += [(False, CLOSE), *reversed(parts)]
             out.append(OPEN)
     return out

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import default_leaf, enumerate_depth
-from exactformer.domains.syntax import Expression
 
 PADDING = -1
 

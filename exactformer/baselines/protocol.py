@@ -35,7 +35,7 @@ from exactformer.baselines.positions import ENCODINGS, Parameters
 from exactformer.baselines.state import Network, State
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
 
 FITTED = 0.95  # the training accuracy, at both depths, from which on a seed counts
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.expression import packs
 
 Ids = NDArray[np.int16]
 Ints = NDArray[np.int64]
@@ -71,11 +72,12 @@ def make_ids(algebra: Algebra, shape: str, tokens: int, rng: np.random.Generator
 
     ids = np.empty(mix.tokens(n_leaves), dtype=np.int16)
     leaf_places = np.empty(n_leaves, dtype=np.int64)
-    to_left = 2 if algebra.notation == "prefix" else 1  # tokens of a span before its left operand
+    operator_first = not algebra.notation.operands_before(2)
+    to_left = 2 if operator_first else 1  # tokens of a span before its left operand
     for first, middle, last, place in _spans(shape, before, to_left, rng):
         left, right = place + to_left, place + 2 + _length(before, first, middle)
         ids[place] = OPEN
-        ids[place + 1 if algebra.notation == "prefix" else right - 1] = operators[middle]
+        ids[place + 1 if operator_first else right - 1] = operators[middle]
         ids[place + _length(before, first, last) - 1] = CLOSE
         single = middle - first == 1
         leaf_places[first[single]] = left[single]
@@ -147,7 +149,7 @@ def _write_leaves(
 
 def text_of(algebra: Algebra, ids: Ids) -> bytes:
     """Canonical text, as `str` of an expression, but by array operations."""
-    space = " " if algebra.notation == "prefix" else ""
+    space = "" if packs(algebra) else " "
     symbols = [symbol + space for symbol in algebra.vocabulary]
     width = max(map(len, symbols))
     letters = np.array([list(symbol.ljust(width, "\0").encode()) for symbol in symbols], np.uint8)

@@ -13,9 +13,9 @@ from exactformer import __version__
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, find_algebra
 from exactformer.domains.definition import load_algebra
-from exactformer.domains.formats import BadLines
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.plain import suggestion
-from exactformer.domains.syntax import ExpressionError
 from exactformer.engine import choice
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.

@@ -11,10 +11,11 @@ import typer
 
 from exactformer.cli.app import Domain, EngineName, Json, NoLimit, WeightsName, app, print_json
 from exactformer.domains.catalog import CATALOG, Median
-from exactformer.domains.formats import MOST_AT_ONCE, Format, Kept
-from exactformer.domains.nangia import format_nangia
-from exactformer.domains.notations import Syntax, parse
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
+from exactformer.domains.formats.labelled import Format
+from exactformer.domains.formats.nangia import format_nangia
+from exactformer.domains.formats.syntaxes import Syntax, parse
 
 if TYPE_CHECKING:
     from exactformer.progress import Tell
@@ -75,7 +76,7 @@ def sample(
     """Random expressions of an exact depth, each with its value, separated by a tab."""
     import numpy as np
 
-    from exactformer.domains.long_range import HEADER, draw_long_range
+    from exactformer.domains.formats.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, draw_balanced
     from exactformer.progress import bar

@@ -4,11 +4,11 @@ An `Algebra` is data. Everything that differs between Boolean formulas, arithmet
 and ListOps is in one of these; nothing else in the package knows a task by name.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, cast, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from exactformer.domains.bounds import (
     MOST_VALUES,
     require,
 )
+from exactformer.domains.lexicon import Lexicon
+from exactformer.domains.notation import Notation
 from exactformer.domains.operators import Operator, read_operator
 from exactformer.domains.plain import Place
 from exactformer.domains.rules import RuleTable, count_keys, operand_keys
@@ -32,8 +34,6 @@ Ints = NDArray[np.int64]
 # Token ids of every vocabulary, as in the paper's Sigma: `(`, `)`, the values, the operators.
 OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
 BRACKETS = ("(", ")", "[", "]")
-Notation = Literal["infix", "prefix"]
-NOTATIONS = get_args(Notation)
 AN_ALGEBRA = "an Algebra, such as exactformer.boolean()"
 SHOWN_SYMBOLS = 12  # of a list, in a line about an algebra
 
@@ -50,16 +50,28 @@ class Algebra:
     values: tuple[str, ...]
     operators: tuple[Operator, ...]
     notation: Notation
-    spellings: Mapping[str, str] = field(default_factory=dict)
+    spellings: Mapping[str, str]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
-        object.__setattr__(self, "operators", tuple(self.operators))
-        object.__setattr__(self, "spellings", MappingProxyType(dict(self.spellings)))
-        if not is_name(self.name):
-            raise ValueError(f"expected a name of {NAME_IN_WORDS}, found {self.name!r}")
-        if self.notation not in NOTATIONS:
-            raise ValueError(f"expected notation 'infix' or 'prefix', found {self.notation!r}")
+    def __init__(
+        self,
+        name: str,
+        values: Iterable[str],
+        operators: Iterable[Operator],
+        notation: str,
+        spellings: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        if not is_name(name):
+            raise ValueError(f"expected a name of {NAME_IN_WORDS}, found {name!r}")
+        if notation not in tuple(Notation):
+            raise ValueError(f"expected notation 'infix' or 'prefix', found {notation!r}")
+        # The class is frozen, so this is how its fields are set.
+        vars(self).update(
+            name=name,
+            values=tuple(values),
+            operators=tuple(operators),
+            notation=Notation(notation),
+            spellings=MappingProxyType(dict(spellings)),
+        )
         if not self.values or not self.operators:
             raise ValueError(f"algebra {self.name!r} needs at least one value and one operator")
         require(f"algebra {self.name!r}, values", len(self.values), MOST_VALUES)
@@ -105,16 +117,10 @@ class Algebra:
 
     def _check_operator(self, operator: Operator) -> None:
         where = f"algebra {self.name!r}, operator {operator.symbol!r}"
-        if self.notation == "infix" and operator.arities[-1] > 2:
-            raise ValueError(
-                f"{where}: infix notation takes 1 or 2 operands, found {operator.arities[-1]}; "
-                f"use prefix notation"
-            )
-        if self.notation == "infix" and operator.unbounded:
-            raise ValueError(
-                f"{where}: infix notation takes 1 or 2 operands, found {operator.counts}; "
-                f"use prefix notation"
-            )
+        largest, unbounded = operator.arities[-1], operator.unbounded
+        if fault := self.notation.arity_fault(largest, unbounded):
+            found = operator.counts if unbounded else largest
+            raise ValueError(f"{where}: {fault}, found {found}; use prefix notation")
         if isinstance(operator.table, RuleTable):
             if operator.table.n_values != len(self.values):
                 raise ValueError(
@@ -150,7 +156,7 @@ class Algebra:
 
         return {
             "name": self.name,
-            "notation": self.notation,
+            "notation": str(self.notation),
             "values": list(self.values),
             "operators": [
                 {"symbol": op.symbol, "ordered": op.ordered, **definition(op)}
@@ -176,7 +182,7 @@ class Algebra:
             top["name"].text(),
             values,
             operators,
-            cast(Notation, top["notation"].one_of(NOTATIONS)),
+            top["notation"].one_of(map(str, Notation)),
             {name: place.text() for name, place in spellings.fields((), spellings.value).items()},
         )
 
@@ -190,6 +196,10 @@ class Algebra:
         """Every accepted spelling to its token id."""
         ids = {symbol: i for i, symbol in enumerate(self.vocabulary)}
         return ids | {spelling: ids[symbol] for spelling, symbol in self.spellings.items()}
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        return Lexicon(self.token_ids)
 
     @property
     def first_operator(self) -> int:
@@ -263,7 +273,7 @@ class Algebra:
     @property
     def closing_slot(self) -> bool:
         """Whether a zero vector follows each `)` so that neighbouring spans never touch."""
-        return self.notation == "prefix"
+        return not self.notation.separates_operands
 
 
 def _some(symbols: Sequence[str]) -> str:

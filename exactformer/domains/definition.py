@@ -36,7 +36,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from exactformer.domains.algebra import BRACKETS, NOTATIONS, Algebra, Operator
+from exactformer.domains.algebra import BRACKETS, Algebra, Operator
 from exactformer.domains.bounds import (
     LARGEST_ARITY,
     MOST_ENTRIES,
@@ -46,6 +46,7 @@ from exactformer.domains.bounds import (
     shortened,
 )
 from exactformer.domains.catalog import is_reserved
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import read_bytes, show, suggestion
 from exactformer.domains.rules import RULES, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
@@ -100,7 +101,7 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"name: expected {NAME_IN_WORDS}, in quotes, {_found(data, 'name')}"
     elif is_reserved(name):
         yield f"name: expected a name of its own, found {name!r}, which is for one that is built in"
-    if data.get("notation") not in NOTATIONS:
+    if data.get("notation") not in tuple(Notation):
         yield f'notation: expected "infix" or "prefix", {_found(data, "notation")}'
     spellings = data.get("spellings", {})
     if not isinstance(spellings, dict) or not all(isinstance(s, str) for s in spellings.values()):
@@ -196,8 +197,9 @@ def _arities(
         return [], False
     if len(set(listed)) < len(listed):
         problems.append(f"arity: a number is there twice in {listed}")
-    if notation == "infix" and (unbounded or max(listed) > 2):
-        problems.append(f"arity: infix notation takes 1 or 2 operands, {_found(entry, 'arity')}")
+    known = notation in tuple(Notation)
+    if known and (fault := Notation(notation).arity_fault(max(listed), unbounded)):
+        problems.append(f"arity: {fault}, {_found(entry, 'arity')}")
     return sorted(set(listed)), unbounded
 
 

@@ -5,8 +5,8 @@ the algebra's tables.
 """
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Operator
+from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect
-from exactformer.domains.syntax import Expression
 
 
 def evaluate(expression: Expression) -> str:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect
 from exactformer.domains.reference import evaluate
-from exactformer.domains.syntax import Expression, operands_before
 
 Ints = NDArray[np.int64]
 
@@ -120,8 +120,7 @@ def _arities(operator: Operator, widest: int = WIDEST) -> tuple[int, ...]:
 
 
 def _span(algebra: Algebra, operator: int, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
-    before = operands_before(algebra, len(operands))
-    parts = [*operands[:before], (operator,), *operands[before:]]
+    parts = algebra.notation.arrange((operator,), operands)
     return (OPEN, *(token for part in parts for token in part), CLOSE)
 
 
@@ -186,13 +185,13 @@ def draw(
         tokens[place] = OPEN
         tokens[place + size[group.nodes] - 1] = CLOSE
         place = place + 1
-        before = operands_before(algebra, group.operands.shape[1])
-        for i, operand in enumerate(group.operands.T):
-            if i == before:
+        for part in algebra.notation.arrange(None, list(group.operands.T)):
+            if part is None:
                 tokens[place] = group.operator
                 place = place + 1
-            start[operand] = place
-            place = place + size[operand]
+            else:
+                start[part] = place
+                place = place + size[part]
     tokens[start[leaves]] = rng.integers(FIRST_VALUE, algebra.first_operator, size=len(leaves))
     return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])][:count]
 

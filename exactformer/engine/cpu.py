@@ -10,16 +10,10 @@ from itertools import islice
 import numpy as np
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.syntax import (
-    UNKNOWN,
-    Expression,
-    ExpressionError,
-    decode,
-    describe,
-    grammar_of,
-    packs,
-    parse,
-)
+from exactformer.domains.errors import ExpressionError, decode
+from exactformer.domains.expression import Expression, packs
+from exactformer.domains.grammar import UNKNOWN, grammar_of
+from exactformer.domains.syntax import describe, parse
 from exactformer.engine.automaton import TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared
@@ -145,7 +139,8 @@ class CpuEngine:
         if begin < reader.position:
             state = grammar.after_operand.index(state)
         tail = bytes(text[begin : begin + CONTEXT]).decode("utf-8", "replace")
-        matches = list(islice(grammar.lexicon.scanner.finditer(tail), 3))  # it is one of the next
+        scanner = self.algebra.lexicon.scanner
+        matches = list(islice(scanner.finditer(tail), 3))  # it is one of the next
         words = [match[0] for match in matches]
         if reader.reason == MIXED:
             failure = 0, f"expected {chr(reader.closers[depth - 1])!r}, {{found}}"

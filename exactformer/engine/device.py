@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.syntax import ExpressionError
+from exactformer.domains.errors import ExpressionError
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.cpu import Bytes, CpuEngine, encode
 from exactformer.engine.gpu import GpuEngine

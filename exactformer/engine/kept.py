@@ -22,7 +22,7 @@ from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.catalog import CATALOG, algebra_sha256
-from exactformer.domains.syntax import CLOSED, DONE, START, TOP, grammar_of, operands_before
+from exactformer.domains.grammar import CLOSED, DONE, START, TOP, grammar_of
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
 from exactformer.weightfile import (
@@ -163,10 +163,9 @@ def _forgets_order(algebra: Algebra, tables: SpanAutomaton) -> bool:
 
 def _has_values(algebra: Algebra, tables: SpanAutomaton) -> bool:
     for o, operands, results in algebra.case_arrays(every_order=_every_order(algebra)):
-        operator = np.full((len(operands), 1), algebra.first_operator + o)
-        before, after = np.split(operands, [operands_before(algebra, operands.shape[1])], axis=1)
+        operator = np.full(len(operands), algebra.first_operator + o)
         state = np.full(len(operands), tables.start)
-        for token in np.hstack([FIRST_VALUE + before, operator, FIRST_VALUE + after]).T:
+        for token in algebra.notation.arrange(operator, [*(FIRST_VALUE + operands.T)]):
             state = tables.step[state, token]  # never refused: the grammar was looked at
         if (tables.value[state] != results).any():
             return False
@@ -174,7 +173,8 @@ def _has_values(algebra: Algebra, tables: SpanAutomaton) -> bool:
 
 
 def _every_order(algebra: Algebra) -> bool:
-    return algebra.ordered or algebra.notation == "infix"  # there, an operand comes first
+    """Also where operands are read before their operator: until it comes, order may matter."""
+    return algebra.ordered or algebra.notation.operands_before(2) > 0
 
 
 def _identity(algebra: Algebra, weights: str) -> str | None:

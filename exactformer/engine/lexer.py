@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.lexicon import BYTE_CLASSES, SPACES, WORD
-from exactformer.domains.syntax import grammar_of
 
 SPACE, LONGER = 254, 255  # instead of a token id: white space, and "ask the trie"
 MOST_PLACES = 1 << 14  # of the trie, which then takes 8 MB
@@ -33,7 +32,7 @@ def lexer_of(algebra: Algebra) -> Lexer | None:
     """None for symbols that bytes do not tell apart, or that take too large a trie. Their texts go
     through the parser.
     """
-    lexicon = grammar_of(algebra).lexicon
+    lexicon = algebra.lexicon
     if not lexicon.by_bytes:
         return None
     symbols = {symbol.encode(): number for symbol, number in algebra.token_ids.items()}

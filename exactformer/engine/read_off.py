@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from exactformer.certify import findings
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.bounds import MOST_CASES
+from exactformer.domains.expression import EMPTY
+from exactformer.domains.grammar import DONE, Grammar, Span, grammar_of
+from exactformer.domains.grammar import START as SPAN_START
+from exactformer.domains.grammar import TOP as GRAMMAR_TOP
 from exactformer.domains.rules import count_keys, operand_keys
-from exactformer.domains.syntax import DONE, EMPTY, Grammar, Span, grammar_of, operands_before
-from exactformer.domains.syntax import START as SPAN_START
-from exactformer.domains.syntax import TOP as GRAMMAR_TOP
 from exactformer.engine.automaton import REFUSED, TOP, SpanAutomaton
 from exactformer.model.circuit import Weights, iterate, write_tokens
 from exactformer.model.encode import encode, read_values
@@ -187,10 +188,8 @@ def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
     """The span of an operator on each row of operands, as the transformer reads it."""
 
     def column(token: int) -> NDArray[np.int64]:
-        return np.full((len(keys), 1), token)
+        return np.full(len(keys), token)
 
-    before, after = np.split(FIRST_VALUE + keys, [operands_before(algebra, keys.shape[1])], axis=1)
-    parts = [column(OPEN), before, column(operator), after, column(CLOSE)]
-    if algebra.closing_slot:
-        parts.append(column(EMPTY))
-    return np.concatenate(parts, axis=1).astype(np.int16)
+    written = algebra.notation.arrange(column(operator), [*(FIRST_VALUE + keys.T)])
+    ends = [column(CLOSE), column(EMPTY)] if algebra.closing_slot else [column(CLOSE)]
+    return np.column_stack([column(OPEN), *written, *ends]).astype(np.int16)

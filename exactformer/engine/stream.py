@@ -10,8 +10,8 @@ from typing import BinaryIO
 
 import numpy as np
 
-from exactformer.domains.formats import SHOWN_PROBLEMS
-from exactformer.domains.syntax import ExpressionError, no_text
+from exactformer.domains.errors import ExpressionError, no_text
+from exactformer.domains.formats.lines import SHOWN_PROBLEMS
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
 

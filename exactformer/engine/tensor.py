@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.expression import packs
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK
-from exactformer.domains.syntax import grammar_of, packs
 from exactformer.engine.automaton import SpanAutomaton
 
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
@@ -172,7 +172,7 @@ class Words:
     """
 
     def __init__(self, algebra: Algebra) -> None:
-        lexicon = grammar_of(algebra).lexicon
+        lexicon = algebra.lexicon
         self.spellings = {s.encode(): token for s, token in algebra.token_ids.items()}
         self.bytes_suffice = packs(algebra) and all(s.isascii() for s in algebra.vocabulary)
         # A word for an operator may be one with the value before it, and brackets may be mixed.

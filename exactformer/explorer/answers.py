@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.expression import EMPTY
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, mean_tokens
-from exactformer.domains.syntax import EMPTY, parse
+from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
 from exactformer.palette import kind_of

@@ -33,7 +33,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from exactformer.domains.syntax import ExpressionError
+from exactformer.domains.errors import ExpressionError
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import Certifier, Certify, NoCertificate
 from exactformer.explorer.choices import Choices

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.syntax import EMPTY, Expression
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.model.circuit import Weights, read_tokens, write_tokens
 
 NO_VALUE = -1

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
 from exactformer.model.circuit import Weights, steps
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 

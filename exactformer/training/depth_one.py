@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.syntax import span_tokens
+from exactformer.domains.expression import span_tokens
 from exactformer.domains.units import slots_of
 from exactformer.model.feedforward import hash_rows
 

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-from exactformer.domains.syntax import operands_before
 
 MOST_NUMBERS = 2**28  # of all cases, each with its slots of D tokens
 
@@ -47,20 +46,19 @@ def every_case(algebra: Algebra, G_R: NDArray | None, slots: int) -> Cases:
         )
     bags, operators, values, shown = [], [], [], []
     for o, operands, results in algebra.case_arrays(every_order=every_order):
-        n, arity = operands.shape
-        before = operands_before(algebra, arity)
-        parts = [operands[:, :before] + FIRST_VALUE, operands[:, before:] + FIRST_VALUE]
+        n = len(operands)
         opened, operator, closed = (
-            np.full((n, 1), token) for token in (OPEN, algebra.first_operator + o, CLOSE)
+            np.full(n, token) for token in (OPEN, algebra.first_operator + o, CLOSE)
         )
-        span = np.hstack([opened, parts[0], operator, parts[1], closed])
+        written = algebra.notation.arrange(operator, [*(FIRST_VALUE + operands.T)])
+        span = np.column_stack([opened, *written, closed])
         ranks = np.ones_like(span) if G_R is None else np.cumsum(G_R[span], axis=1)
         slot = np.clip(ranks - 1, 0, slots - 1)
         bag = np.zeros((n, slots, D), dtype=np.int16)
         for place in range(span.shape[1]):
             bag[np.arange(n), slot[:, place], span[:, place]] += 1
         bags.append(bag)
-        operators.append(operator[:, 0])
+        operators.append(operator)
         values.append(FIRST_VALUE + results)
         shown += map(tuple, operands.tolist())
     joined = [np.concatenate(parts) for parts in (bags, operators, values)]

@@ -19,9 +19,11 @@ import numpy as np
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
+from exactformer.domains.errors import ExpressionError, decode
+from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
 from exactformer.domains.rules import count_keys, operand_keys
-from exactformer.domains.syntax import Expression, ExpressionError, decode
 
 DIGITS = tuple("0123456789")
 SYMBOLS = ("(", ")", *DIGITS, *LISTOPS_RULES)  # of a native expression, each with its code
@@ -223,7 +225,7 @@ def covering(uses: Iterable[Use], median: Median) -> Algebra:
 
 def require_digits(algebra: Algebra) -> None:
     """The notation can be read for other algebras than ListOps, too, but not for all."""
-    if set(algebra.values) != set(DIGITS) or algebra.notation != "prefix":
+    if set(algebra.values) != set(DIGITS) or algebra.notation is not Notation.PREFIX:
         raise ValueError(
             f"the notation of ListOps is for prefix algebras on the ten digits, "
             f"not for {algebra.name!r}"

@@ -20,7 +20,9 @@ from typing import NoReturn
 import numpy as np
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.syntax import Expression, ExpressionError, decode
+from exactformer.domains.errors import ExpressionError, decode, quote
+from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 
 NUMBER = re.compile(r"[1-9](_?[0-9])*|0(_?0)*")  # as Python has it: no leading zeros
 DIGITS_AT_ONCE = 4_000  # Python converts no more than 4,300 into a number
@@ -87,7 +89,7 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
             operands.append(literal)
             complete = True
         else:
-            fail(match.start(), repr(word if len(word) <= 20 else word[:17] + "..."))
+            fail(match.start(), quote(word))
     if not complete or unclosed:
         note = f" ({unclosed} unclosed)" if unclosed else ""
         fail(len(text.rstrip()), f"the end of the text{note}" if text.strip() else "no text")
@@ -112,7 +114,7 @@ def _written(node: Node) -> np.ndarray:
 def dialect_of(algebra: Algebra) -> Dialect:
     """How to read for an algebra: its operators must be Python's, modulo the number of values."""
     n = len(algebra.values)
-    if algebra.notation == "infix" and set(algebra.values) == {str(i) for i in range(n)}:
+    if algebra.notation is Notation.INFIX and set(algebra.values) == {str(i) for i in range(n)}:
         if (
             n == 2
             and _computes(algebra, "&", min, 2)

@@ -12,7 +12,8 @@ from itertools import product
 import numpy as np
 
 from exactformer.domains.catalog import boolean
-from exactformer.domains.syntax import Expression, ExpressionError
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
 
 VARIABLES = tuple("abcdef")
 ASSIGNMENTS = 2 ** len(VARIABLES)

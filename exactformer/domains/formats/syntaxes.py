@@ -4,9 +4,9 @@ from typing import Literal, Protocol
 
 from exactformer.domains import syntax as native
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.nangia import parse_nangia
-from exactformer.domains.pythonic import parse_python
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.nangia import parse_nangia
+from exactformer.domains.formats.python import parse_python
 
 Syntax = Literal["native", "python", "nangia"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.catalog import listops
-from exactformer.domains.syntax import Expression
+from exactformer.domains.expression import Expression
 
 LEVELS = 10
 OPERATOR_SHARE = 0.25

@@ -1,0 +1,71 @@
+"""Text that cannot be read: what was expected, what was found and where, with a caret."""
+
+import unicodedata
+
+WINDOW = 72  # columns of a long line that an error shows around its place
+
+
+class ExpressionError(ValueError):
+    """Text that is not an expression: what was expected, what was found, and where.
+
+    `byte` is the place in a stream of which `text` is only the part around it.
+    """
+
+    def __init__(
+        self, problem: str, text: str, offset: int, first_line: int = 1, byte: int | None = None
+    ) -> None:
+        before = text[:offset]
+        line_start = before.rfind("\n") + 1
+        line_end = text.find("\n", offset)
+        self.problem = problem
+        self.offset = offset
+        self.line = first_line + before.count("\n")
+        self.column = offset - line_start + 1
+        excerpt = _window(text[line_start : line_end if line_end >= 0 else None], self.column - 1)
+        self.place = {"line": self.line, "column": self.column} if byte is None else {"byte": byte}
+        place = ", ".join(f"{name} {number}" for name, number in self.place.items())
+        super().__init__(f"{place}: {problem}\n{excerpt}")
+
+
+def _window(line: str, column: int) -> str:
+    """The part of a line around a column, with a caret under it."""
+    start = max(0, column - WINDOW // 2) if len(line) > WINDOW else 0
+    shown = line[start : start + WINDOW]
+    prefix = "…" if start else ""
+    suffix = "…" if start + WINDOW < len(line) else ""
+    shown = "".join(char if char.isprintable() else "�" for char in shown)
+    width = sum(map(_columns, prefix + shown[: column - start]))
+    return f"  {prefix}{shown}{suffix}\n  {' ' * width}^"
+
+
+def _columns(char: str) -> int:
+    """How wide a terminal shows a character: accents take no room, Chinese takes two columns."""
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+
+
+def decode(data: str | bytes, first_line: int = 1) -> str:
+    """Text as it is; bytes as UTF-8, or a located error."""
+    if isinstance(data, str):
+        return data
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise no_text(data[: error.start], data[error.start :], first_line) from None
+
+
+def no_text(
+    before: bytes, after: bytes, first_line: int = 1, byte: int | None = None
+) -> ExpressionError:
+    """The error of bytes that are UTF-8 up to the first one of `after`."""
+    text = before.decode("utf-8", "replace")
+    problem = f"expected UTF-8 text, found the byte 0x{after[0]:02x}"
+    return ExpressionError(
+        problem, text + after.decode("utf-8", "replace"), len(text), first_line, byte
+    )
+
+
+def quote(word: str) -> str:
+    """A word of a text, in quotes and not at full length."""
+    return repr(word if len(word) <= 20 else word[:17] + "...")

@@ -1,0 +1,107 @@
+"""An expression: a flat array of token ids, so a nesting a million deep is an ordinary input.
+
+Only the readers of text and the samplers make one; holding one means that it is well formed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+
+EMPTY = -1  # the id of a slot that holds the zero vector instead of a token
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A well-formed expression of an algebra, as its token ids in the order of the text."""
+
+    algebra: Algebra
+    ids: NDArray[np.int16]
+
+    def __post_init__(self) -> None:
+        self.ids.setflags(write=False)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Expression):
+            return NotImplemented
+        return self.algebra == other.algebra and np.array_equal(self.ids, other.ids)
+
+    def __hash__(self) -> int:
+        return hash((self.algebra, self.ids.tobytes()))
+
+    def __str__(self) -> str:
+        return format_ids(self.algebra, self.ids)
+
+    def __repr__(self) -> str:
+        text = str(self)
+        return f"Expression({self.algebra.name}, {text if len(text) < 80 else text[:76] + ' ...'})"
+
+    @cached_property
+    def nesting(self) -> NDArray[np.int32]:
+        """How many parentheses are open after each token."""
+        step = (self.ids == OPEN).astype(np.int8) - (self.ids == CLOSE).astype(np.int8)
+        return np.cumsum(step, dtype=np.int32)
+
+    @property
+    def depth(self) -> int:
+        return int(self.nesting.max())
+
+    @property
+    def widest(self) -> int:
+        """The largest number of operands of any span."""
+        opens, closes = self.ids == OPEN, self.ids == CLOSE
+        operands = opens | ((self.ids >= FIRST_VALUE) & (self.ids < self.algebra.first_operator))
+        level = self.nesting - opens + closes  # of the span that a token belongs to
+        operands &= level > 0  # the whole expression is no operand
+        order = np.argsort(level, kind="stable")  # now spans come one after another, each with
+        span = np.cumsum(closes[order]) - closes[order]  # its `)` as its last token
+        return int(np.bincount(span, weights=operands[order]).max())
+
+    @property
+    def root(self) -> int:
+        """Position of the outermost operator, where the value appears; 0 for a bare value."""
+        if len(self) == 1:
+            return 0
+        return int(np.argmax((self.nesting == 1) & (self.ids >= self.algebra.first_operator)))
+
+    @property
+    def slots(self) -> NDArray[np.int16]:
+        """The ids the transformer reads: in prefix notation with EMPTY after each `)`.
+
+        The root stands in the same place in both: no `)` comes before it.
+        """
+        if not self.algebra.closing_slot:
+            return self.ids
+        closing = np.flatnonzero(self.ids == CLOSE)
+        return np.insert(self.ids, closing + 1, np.int16(EMPTY))
+
+
+def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
+    """The tokens of a span of depth 1 in their order."""
+    return [OPEN, *algebra.notation.arrange(operator, operands), CLOSE]
+
+
+def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
+    """Canonical text: packed where that reads back the same, else with spaces."""
+    symbols = algebra.vocabulary
+    return ("" if packs(algebra) else " ").join([symbols[i] for i in ids.tolist()])
+
+
+def packs(algebra: Algebra) -> bool:
+    """Whether symbols are told apart without spaces: single characters, operators no words.
+
+    Values that never stand side by side may be letters or digits.
+    """
+    lexicon = algebra.lexicon
+    return (
+        algebra.notation.separates_operands
+        and all(len(symbol) == 1 for symbol in (*algebra.vocabulary, *lexicon.marks))
+        and not any(op.symbol in lexicon.words for op in algebra.operators)
+    )

@@ -1,0 +1,50 @@
+"""Items in blocks of a bounded size, and a store for more of them than the memory holds."""
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from tempfile import SpooledTemporaryFile
+from typing import Generic, TypeVar
+
+MOST_AT_ONCE = 1 << 15  # items of a block, however small
+KEPT_IN_MEMORY = 1 << 26  # bytes; what is more is kept on disk
+
+T = TypeVar("T")
+
+
+def in_blocks(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
+    """Items in lists, each of about this size in all."""
+    block: list[T] = []
+    room = most
+    for item in items:
+        block.append(item)
+        room -= size(item)
+        if room <= 0 or len(block) == MOST_AT_ONCE:
+            yield block
+            block, room = [], most
+    if block:
+        yield block
+
+
+class Kept(Generic[T]):
+    """Plain data that waits in blocks, most of it on disk, until a whole file has been read."""
+
+    def __init__(self) -> None:
+        self.file = SpooledTemporaryFile(KEPT_IN_MEMORY)  # noqa: SIM115 (closed at the exit)
+        self.count = 0
+
+    def __enter__(self) -> "Kept[T]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def keep(self, blocks: Iterable[list[T]]) -> None:
+        for block in blocks:
+            pickle.dump(block, self.file)
+            self.count += len(block)
+
+    def __iter__(self) -> Iterator[list[T]]:
+        end = self.file.tell()
+        self.file.seek(0)
+        while self.file.tell() < end:
+            yield pickle.load(self.file)  # nobody else can open it: it has no name

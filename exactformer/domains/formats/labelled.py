@@ -1,0 +1,120 @@
+"""Files of labelled rows, as published and as `sample` writes them. Every error is located.
+
+nangia   label <TAB> expression in Nangia and Bowman's notation, n-ary or binarised
+lra      the Long Range Arena's: a header, then expression <TAB> label in the same notation
+bowman   relation <TAB> formula <TAB> formula
+tsv      expression <TAB> value in the native notation; the value may come first instead
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Generic, Literal, NamedTuple, NoReturn, TypeVar
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.errors import ExpressionError, decode, quote
+from exactformer.domains.expression import Expression
+from exactformer.domains.formats.bowman import RELATIONS, Formula, read_formula
+from exactformer.domains.formats.lines import Lines
+from exactformer.domains.formats.long_range import HEADER
+from exactformer.domains.formats.nangia import DIGITS, Reading, read_nangia
+from exactformer.domains.syntax import parse
+
+Format = Literal["nangia", "lra", "bowman", "tsv"]
+
+T = TypeVar("T")
+
+
+class Row(NamedTuple, Generic[T]):
+    """One line of a file: its number, what it says the answer is, and what that is asked of."""
+
+    line: int
+    label: str
+    content: T
+
+
+def guess_format(domain: Algebra, header: bytes) -> Format:
+    """By the first line: the Long Range Arena's files have a header; pairs of formulas have a third
+    field; Nangia's operators have a bracket; and native text in two fields is as `sample` writes.
+    """
+    if header == HEADER.encode():
+        return "lra"
+    two_fields = header.count(b"\t") == 1
+    if domain.name == "boolean":
+        return "tsv" if two_fields else "bowman"
+    native = two_fields and b"(" in header and b"[" not in header
+    return "nangia" if domain.name.split("-")[0] == "listops" and not native else "tsv"
+
+
+def read_nangia_rows(file: Lines) -> Iterator[Row[Reading]]:
+    def read(line: bytes, number: int) -> Row[Reading]:
+        row = _Fields(line, number, ("label", "expression"))
+        return Row(number, row.one_of(0, DIGITS), row.read(1, read_nangia))
+
+    return file.read(read)
+
+
+def read_lra_rows(file: Lines) -> Iterator[Row[Reading]]:
+    def read(line: bytes, number: int) -> Row[Reading]:
+        row = _Fields(line, number, ("expression", "label"))
+        return Row(number, row.one_of(1, DIGITS), row.read(0, read_nangia))
+
+    if file.header != HEADER.encode():
+        raise ValueError(
+            f"{file.name}: expected {HEADER!r} as the first line, found {file.header[:40]!r}"
+        )
+    return file.read(read, first=2)
+
+
+def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:
+    def read(line: bytes, number: int) -> Row[tuple[Formula, Formula]]:
+        row = _Fields(line, number, ("relation", "formula", "formula"))
+        relation = row.one_of(0, RELATIONS)
+        return Row(number, relation, (row.read(1, read_formula), row.read(2, read_formula)))
+
+    return file.read(read)
+
+
+def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
+    """Two bare values may be read either way: the row is right only if they are the same."""
+    ids = {symbol: i for symbol, i in algebra.token_ids.items() if i in algebra.value_ids}
+
+    def read(line: bytes, number: int) -> Row[Expression]:
+        row = _Fields(line, number, ("expression", "value"))
+        first, second = (field.strip() in ids for field in row.fields)
+        place = 0 if first and not second else 1
+        label = algebra.vocabulary[ids[row.one_of(place, ids)]]
+        return Row(number, label, row.read(1 - place, lambda text: parse(algebra, text)))
+
+    return file.read(read)
+
+
+class _Fields:
+    """The parts of a line between tabs; an error in one of them is located in the whole line."""
+
+    def __init__(self, line: bytes, number: int, names: tuple[str, ...]) -> None:
+        self.text, self.number = decode(line, number).rstrip("\r"), number
+        self.fields = self.text.split("\t")
+        if len(self.fields) != len(names):
+            self._fail(
+                len(self.text) if len(self.fields) < len(names) else self._start(len(names)) - 1,
+                f"expected {' <TAB> '.join(names)}, found {len(self.fields)} "
+                f"{'field' if len(self.fields) == 1 else 'fields'}",
+            )
+
+    def one_of(self, place: int, allowed: Iterable[str]) -> str:
+        word = self.fields[place].strip()
+        if word not in set(allowed):
+            found = quote(word) if word else "nothing"
+            self._fail(self._start(place), f"expected one of {' '.join(allowed)}, found {found}")
+        return word
+
+    def read(self, place: int, read: Callable[[str], T]) -> T:
+        try:
+            return read(self.fields[place])
+        except ExpressionError as error:
+            self._fail(self._start(place) + error.offset, error.problem)
+
+    def _start(self, place: int) -> int:
+        return sum(len(field) + 1 for field in self.fields[:place])
+
+    def _fail(self, offset: int, problem: str) -> NoReturn:
+        raise ExpressionError(problem, self.text, offset, self.number) from None
