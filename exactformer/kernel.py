@@ -72,8 +72,8 @@ def _lines(file: WeightFile) -> Iterator[str]:
     for operator in algebra.operators:
         yield str(len(operator.arities))
         for arity in operator.arities:
-            places = product(range(len(algebra.values)), repeat=arity)
-            yield f"{arity} {_row([operator(operands) for operands in places])}"
+            cases = product(range(len(algebra.values)), repeat=arity)
+            yield f"{arity} {_row([operator(operands) for operands in cases])}"
     first = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     yield f"slots {len(first) // len(algebra.vocabulary)}"
     yield f"G_PE {_row(arrays['G_PE'])}"

@@ -20,7 +20,7 @@ from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared
 from exactformer.engine.scan import END, MIXED
 from exactformer.engine.tables import tables_of
 
-CONTEXT = 1 << 12  # bytes around an error that are looked at
+CONTEXT = 1 << 12  # bytes around an error that are decoded
 
 
 class CpuEngine:
@@ -47,7 +47,7 @@ class CpuEngine:
         self.read(reader, array, 0, len(array))
         value = self.result(reader)
         if value is None:
-            decode(data, first_line)  # a byte that is no text is the first thing to tell
+            decode(data, first_line)  # a byte that is no text is reported first
             raise self.error(reader, array, first_line=first_line)
         return value
 
@@ -127,8 +127,8 @@ class CpuEngine:
         skipped: int | None = None,
         visible: int = 0,
     ) -> ExpressionError:
-        """What the parser would say of the place where a reader stopped. Within a stream: how many
-        bytes came before `text`, and after how many bytes the last one came that can be seen.
+        """The parser's error for the position where a reader stopped. Within a stream, `skipped`
+        bytes came before `text`, and the last visible character ended at byte `visible`.
         """
         grammar, algebra = grammar_of(self.algebra), self.algebra
         begin, row, depth = reader.position, reader.row, reader.depth
@@ -154,21 +154,22 @@ class CpuEngine:
         if failure is None or (words and failure[0] == len(words)):
             # The grammar refuses all that the pass does, but for this.
             raise ValueError(TOO_WIDE)
-        place, problem = failure
+        which, problem = failure
         before = bytes(text[:begin]).decode("utf-8", "replace")
         whole = before + tail
-        if place < len(words):
-            offset = len(before) + matches[place].start()
-            found = describe(algebra, words[place], empty=False)
+        if which < len(words):
+            offset = len(before) + matches[which].start()
+            found = describe(algebra, words[which], empty=False)
         else:
             offset = len(whole.rstrip())
             found = describe(algebra, None, empty=row == TOP and not depth)
         problem = problem.replace("{found}", found)
         if skipped is None:
             return ExpressionError(problem, whole, offset, first_line)
-        at = skipped + begin + len(tail[: offset - len(before)].encode())
-        at = at if place < len(words) else visible
-        return ExpressionError(problem, whole, offset, byte=at)
+        byte = visible
+        if which < len(words):
+            byte = skipped + begin + len(tail[: offset - len(before)].encode())
+        return ExpressionError(problem, whole, offset, byte=byte)
 
 
 def encode(text: str) -> bytes | None:
@@ -179,7 +180,7 @@ def encode(text: str) -> bytes | None:
         return None
 
 
-def _within_word(text: Bytes, place: int) -> bool:
-    """Whether a word goes on over this place."""
-    around = bytes(text[place - 1 : place + 4]).decode("utf-8", "replace")
+def _within_word(text: Bytes, i: int) -> bool:
+    """Whether a word has begun before text[i] and goes on there."""
+    around = bytes(text[i - 1 : i + 4]).decode("utf-8", "replace")
     return re.match(r"\w\w", around) is not None

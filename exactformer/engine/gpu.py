@@ -28,14 +28,14 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.layout import Layout, parts, source
+from exactformer.engine.layout import Layout, ceil_div, source
 from exactformer.engine.tensor import Words
 
 PIECE = 64  # bytes that a thread reads words from
 SMALL_LEXICON = 8  # bits of the hash of one that shared memory holds
-MOST_BYTES = 2_000_000_000  # of a text: depths and places are 32-bit
+MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
-ERROR, RESULT, BRACKETS, LENGTH = 0, 2, 3, 4  # places in the control block
+ERROR, RESULT, BRACKETS, LENGTH = 0, 2, 3, 4  # indices in the control block
 BOTH_BRACKETS = 3
 
 
@@ -102,16 +102,16 @@ class GpuEngine:
 
     @cached_property
     def _lexicon(self) -> tuple[Tensor, int, int]:
-        places, bits, factor = self.words.lexicon()
-        return torch.from_numpy(places.view(np.int32)).to(self.device), bits, factor
+        spellings, bits, factor = self.words.lexicon()
+        return torch.from_numpy(spellings.view(np.int32)).to(self.device), bits, factor
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)
 
     def _read_words(self, text: Tensor, control: Tensor) -> Tensor | None:
-        """The token ids of a text; the only place that waits for the GPU before the end."""
-        pieces = parts(len(text), PIECE)
-        blocks = parts(pieces, self.layout.threads)
+        """The token ids of a text; the only step that waits for the GPU before the end."""
+        pieces = ceil_div(len(text), PIECE)
+        blocks = ceil_div(pieces, self.layout.threads)
         marks = self._ints(4 * pieces)  # two bits a byte: where words start, and where they end
         counts = self._ints(blocks)
         lexicon, bits, factor = self._lexicon
@@ -149,8 +149,8 @@ class GpuEngine:
         rests = torch.empty(entries * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
         item_stack = layout.stack_bytes(layout.chunk, 4)
         for r, (chunks, capacity) in enumerate(plan):
-            blocks = parts(chunks, layout.threads)
-            place = [control.data_ptr(), r, memory.data_ptr(), chunks]
+            blocks = ceil_div(chunks, layout.threads)
+            known = [control.data_ptr(), r, memory.data_ptr(), chunks]
             following = texts[r % 2].data_ptr()
             if r == 0:
                 given = [text.data_ptr(), control.data_ptr(), memory.data_ptr(), chunks, table]
@@ -159,18 +159,18 @@ class GpuEngine:
                 self._run("reduce_bytes", blocks, given, stack + 256 + layout.shared_bytes)
             else:
                 stack = item_stack
-                given = [texts[1 - r % 2].data_ptr(), *place, table, pool.data_ptr()]
+                given = [texts[1 - r % 2].data_ptr(), *known, table, pool.data_ptr()]
                 self._run(
                     "reduce_items", blocks, [*given, rests.data_ptr()], stack + layout.shared_bytes
                 )
-            self._run("depth_spine", None, place)
-            self._run("link", blocks, place)
-            self._run("match", blocks, place)
-            self._run("item_spine", None, [*place, capacity])
-            given = [*place, rests.data_ptr(), table, pool.data_ptr(), following]
+            self._run("depth_spine", None, known)
+            self._run("link", blocks, known)
+            self._run("match", blocks, known)
+            self._run("item_spine", None, [*known, capacity])
+            given = [*known, rests.data_ptr(), table, pool.data_ptr(), following]
             self._run("contract", blocks, given, stack + layout.shared_bytes)
             if r == 0:
-                most_items = max(parts(plan[0][1], layout.chunk), layout.threads) * layout.chunk
+                most_items = max(ceil_div(plan[0][1], layout.chunk), layout.threads) * layout.chunk
                 rests = self._ints(most_items)
         given = [texts[0].data_ptr(), texts[1].data_ptr(), control.data_ptr(), memory.data_ptr()]
         given += [table, pool.data_ptr(), rests.data_ptr()]
@@ -183,9 +183,9 @@ class GpuEngine:
         layout = self.layout
         plan: list[tuple[int, int]] = []
         while not plan or length > layout.threads * layout.chunk:
-            chunks = parts(length, layout.chunk if plan else layout.first_chunk)
+            chunks = ceil_div(length, layout.chunk if plan else layout.first_chunk)
             length = min(length, 2 * chunks * (layout.longest + 2))
-            plan.append((parts(chunks, layout.threads) * layout.threads, length))
+            plan.append((ceil_div(chunks, layout.threads) * layout.threads, length))
         return plan
 
     def _run(

@@ -51,14 +51,14 @@ typedef CELL Cell;
 
 enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
 enum { THREADS = FAN * FAN, MAP_BYTES = (VALUES + 15) / 16 * 16 };
-enum { ERROR = 0, MAPS = 1, RESULT = 2, BRACKETS = 3, LENGTH = 4 };  // places in the control block
+enum { ERROR = 0, MAPS = 1, RESULT = 2, BRACKETS = 3, LENGTH = 4 };  // indices in the control block
 enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; more are searched again
 #define OPENED 0x80000000u
 #define MAPPED 0x40000000u
 
 __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
-__device__ constexpr int parts(int whole, int size) { return (whole + size - 1) / size; }
+__device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
 #include "chunks.h"
@@ -72,7 +72,7 @@ __device__ constexpr int parts(int whole, int size) { return (whole + size - 1) 
 
 __device__ inline int chunks_of(const int *control, long long r) {
     int length = control[ERROR] ? 0 : control[LENGTH + r];
-    return r == 0 ? parts(length, FIRST_CHUNK) : length <= THREADS * CHUNK ? 0 : parts(length, CHUNK);
+    return r == 0 ? ceil_div(length, FIRST_CHUNK) : length <= THREADS * CHUNK ? 0 : ceil_div(length, CHUNK);
 }
 
 extern "C" __global__ void reduce_bytes(const Byte *text, int *control, int *memory, long long bound,
@@ -152,7 +152,7 @@ extern "C" __global__ void finish(Item *odd, Item *even, int *control, int *memo
     __syncthreads();
     for (;;) {
         int before = length;
-        Round round(memory, THREADS, parts(before, CHUNK));
+        Round round(memory, THREADS, ceil_div(before, CHUNK));
         reduce_items_of(0, round, text, before, tables.next, pool, stack, rests);
         __syncthreads();
         if (round.chunks <= 1) break;

@@ -62,7 +62,7 @@ class Layout:
         tables += bytes(-len(tables) % 16)
         self.tables = np.frombuffer(tables, np.uint8)
         self.table_shared = len(self.tables) <= SHARED_TABLE
-        self.map_bytes = parts(self.values, 16) * 16
+        self.map_bytes = ceil_div(self.values, 16) * 16
         # Longer spans would keep the text from shrinking; see `finish` in kernels.cu.
         self.longest = min(longest_span(automaton, CHUNK), chunk // 4 - 2)
 
@@ -100,10 +100,10 @@ class Layout:
         tree, size = 0, chunks
         for _ in range(10):  # levels, more than 32-bit numbers of chunks can have
             tree += size
-            size = parts(parts(size, self.fan), self.fan) * self.fan
-        bits = parts(max(self.first_chunk, self.chunk), 32)
+            size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
+        bits = ceil_div(max(self.first_chunk, self.chunk), 32)
         of_a_chunk = 5 + 2 * bits + NOTED
-        of_a_block = 4 * (parts(chunks, 4 * self.threads) * 4)
+        of_a_block = 4 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree
 
 
@@ -137,13 +137,12 @@ def _holes(
     return np.array(rows), enter.reshape(-1), np.array(onward)
 
 
-def parts(whole: int, size: int) -> int:
-    """How many parts of at most this size a whole has."""
+def ceil_div(whole: int, size: int) -> int:
     return -(-whole // size)
 
 
 def source() -> str:
-    """The kernels in one piece: compilers' caches do not look into included files."""
+    """The kernels in one piece: a compiler's cache does not see included files."""
 
     def included(match: re.Match[str]) -> str:
         return (HERE / match[1]).read_text()

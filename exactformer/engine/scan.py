@@ -36,7 +36,7 @@ def _longest(tables, text, i, end):
 @compiled
 def scan(text, begin, stop, end, tables, state, stack, closers, residue):
     """Read the tokens that begin in text[begin:stop] from where `state` says; what follows, up to
-    `end`, is looked at. Stops there, or a little after, or at what it cannot do.
+    `end`, is read ahead. Stops there, or a little after, or at what it cannot do.
 
     state     ROW, DEPTH, POSITION, REASON, RESIDUE: changed
     stack     rows of the spans around, `closers` the bytes that must end them
@@ -52,7 +52,7 @@ def scan(text, begin, stop, end, tables, state, stack, closers, residue):
     value = U(0)
     room, residue_room = U(len(stack)), U(len(residue))
     i, stop, end = U(begin), U(stop), U(end)
-    ahead = end - U(12) if end > U(12) else U(0)  # both quick ways look a few bytes ahead
+    ahead = end - U(12) if end > U(12) else U(0)  # both shortcuts read a few bytes ahead
     ahead = min(ahead, stop)
     while i < stop:
         value = U(0)

@@ -1,6 +1,6 @@
-"""Quick ways through common text, for the compiled pass of `scan.py`.
+"""Shortcuts through common text, for the compiled pass of `scan.py`.
 
-Each looks tokens up several at a time, in tables made from the automaton, and changes no result: in
+Each reads several tokens at a time, in tables made from the automaton, and changes no result: in
 packed text `(xyz)` and `(xy)` are whole spans, `xy)` ends one and `(xy(` begins one; in spaced text
 a word is known by its first two letters, and then compared. Where a table has no entry they stop,
 so that only the ordinary steps of `scan` ever refuse a token.

@@ -17,12 +17,12 @@ from exactformer.engine.scan import END
 
 BUFFER = 1 << 26  # bytes
 LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
-LONGEST_BAD_LINE = 1 << 28  # bytes; after that, no more lines are looked for
+LONGEST_BAD_LINE = 1 << 28  # bytes; after that, the rest of the file is not read
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Window:
-    """A part of a file: what has been read of it and not yet been used is bytes[begin:end]."""
+    """A window on a file: what has been read and not yet been used is bytes[begin:end]."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file = file
@@ -65,7 +65,7 @@ def line_values(
     size: int = BUFFER,
 ) -> Iterator[str | ExpressionError | None]:
     """The value of each line, or what is wrong with it, in order; where bad lines are many, None
-    for all but the first few. `progress` is told the bytes used so far.
+    for all but the first few. `progress` gets the number of bytes used so far.
     """
     window, number = Window(file, size + 2 * engine.look_ahead), 1
     window.fill()

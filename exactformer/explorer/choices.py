@@ -1,11 +1,10 @@
-"""What can be looked at: algebras and weights, under the names that the page offers.
+"""What the page shows: algebras and weights, under the names that it offers.
 
 A name is looked up in lists made at the start and is never taken for a path, so that a request
-cannot reach a file that was not offered. `random/SEED` is the one name with a free part.
+cannot reach a file that was not offered. `random/SEED` is the one name that is not in a list.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -19,11 +18,8 @@ from exactformer.api import SHIPPED, Model, construct, find, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.sampling import draw
 from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.circuit import Weights, iterate
-from exactformer.model.encode import initial_state
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
 from exactformer.weightfile import ROUTING, Arrays, WeightFile
@@ -36,7 +32,7 @@ RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """Weights to look at. The file also has the logits that discrete weights were learned as."""
+    """Weights that the page shows. The file also has the logits behind learned discrete weights."""
 
     algebra_name: str
     weights_name: str
@@ -87,7 +83,8 @@ class Choices:
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
-        if algebra.max_fan_in is None or _cases(algebra) > MOST_CASES:
+        every_order = algebra.ordered
+        if algebra.max_fan_in is None or algebra.count_cases(every_order=every_order) > MOST_CASES:
             by_hand.remove("constructed/table")
         if "fitted" in shipped:
             shipped.remove("fitted")
@@ -118,16 +115,10 @@ class Choices:
 
     def _make(self, algebra_name: str, weights_name: str) -> Subject:
         algebra = self.algebras[algebra_name]
-        makers: dict[str, Callable[[], Model]] = {
-            "constructed": lambda: construct(algebra),
-            "constructed/table": lambda: construct(algebra, "table"),
-            "constructed/fitted": lambda: construct(algebra, "fitted"),
-            "constructed/dense": lambda: construct(algebra, dense=True),
-        }
         if (algebra_name, weights_name) in self._given:
             file = self._given[algebra_name, weights_name]
-        elif weights_name in makers:
-            model = makers[weights_name]()
+        elif weights_name.startswith("constructed"):
+            model = find(algebra, weights_name)
             file = to_file(algebra, model.weights, model.origin)
         elif seed := RANDOM.fullmatch(weights_name):
             file = random_weights(algebra, int(seed[1]))
@@ -167,20 +158,10 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
             arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
     size = paper_architecture(algebra)
-    received = _bag_width(algebra, weights)
+    received = weights.f.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
     return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})
-
-
-def _bag_width(algebra: Algebra, weights: Weights) -> int:
-    """How many numbers a position receives, seen on an expression of depth 1."""
-    X, inside = initial_state(draw(algebra, 1, 1, np.random.default_rng(0)), weights)
-    return iterate(X, weights, inside).H.shape[-1]
-
-
-def _cases(algebra: Algebra) -> int:
-    return algebra.count_cases(every_order=algebra.ordered)
 
 
 def _brief(text: str) -> str:

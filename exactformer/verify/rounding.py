@@ -62,10 +62,10 @@ def perceptron(
     smallest, top, terms_1, terms_2 = [], 0, 0, 0
     at_once = max(1, NUMBERS_AT_ONCE // len(W_2))
     for start in range(0, len(H), at_once):
-        part = H[start : start + at_once].astype(kind)
-        hidden = part @ W_1 + b_1
+        rows = H[start : start + at_once].astype(kind)
+        hidden = rows @ W_1 + b_1
         top = max(top, largest(hidden))
-        terms_1 = max(terms_1, largest(abs(part) @ abs(W_1) + abs(b_1)))
+        terms_1 = max(terms_1, largest(abs(rows) @ abs(W_1) + abs(b_1)))
         hidden = hidden**2 if activation == "square" else np.maximum(hidden, 0)
         outputs = hidden @ W_2 + b_2
         terms_2 = max(terms_2, largest(hidden @ abs(W_2) + abs(b_2)))
