@@ -73,11 +73,12 @@ def wrong_values(device: str, count: int, seed: int) -> dict[str, tuple[int, int
     import numpy as np
     import torch
 
-    from exactformer.api import SHIPPED, Model, construct, load
+    from exactformer.api import Model, construct, load
     from exactformer.domains.catalog import CATALOG, listops
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, enumerate_depth
     from exactformer.model.construct import bags
+    from exactformer.named import SHIPPED
 
     def models() -> Iterator[tuple[str, Model]]:
         for path in sorted(SHIPPED.glob("*/[0-9]*.safetensors")):

@@ -19,9 +19,9 @@ from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict, require_values
 from exactformer.model.storage import from_file, to_file
+from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.trace import Trace, trace
 from exactformer.verify import Findings
-from exactformer.weightfile import SHIPPED, WeightFile, find_weights
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -248,10 +248,10 @@ def construct(
     """
     expect(algebra, Algebra, AN_ALGEBRA)
     if feedforward == "fitted":
-        if not (SHIPPED / algebra.name / "fitted.safetensors").is_file():
+        if "fitted" not in shipped_names(algebra.name):
             raise ValueError(
                 f"no fitted perceptron is shipped for {algebra.name!r}; with the paper's routing "
-                f"none can exist for arithmetic (the README says why): use closed or table"
+                f"none can exist for arithmetic (docs/why.md says why): use closed or table"
             )
         model = load(f"{algebra.name}/fitted")
         if model.algebra != algebra:
@@ -265,35 +265,21 @@ def construct(
     return Model(algebra, weights, {"made": "constructed", "feedforward": feedforward})
 
 
-def find(algebra: Algebra, name: str) -> Model:
-    """Weights for an algebra by the name a user gives them on the command line: `constructed`,
-    `constructed/closed`, `constructed/units`, `constructed/table`, `constructed/fitted`,
-    `constructed/dense`, a shipped name, or a file.
+def load(name: str | Path, algebra: Algebra | None = None) -> Model:
+    """A model by the name of its weights.
+
+    name      of shipped weights, such as "boolean/7520", or of a weights file. With an algebra,
+              "7520" will do for those shipped for it; and "constructed" or "constructed/KIND" is
+              what `construct` makes of it: closed, units, table, fitted or dense.
+    algebra   what the weights must be for; without it, they say so themselves.
     """
-    if name.split("/")[0] == "constructed":
-        kind = name.partition("/")[2] or None
-        if kind == "dense":
-            return construct(algebra, dense=True)
-        return construct(algebra, cast(FeedforwardKind | None, kind))
-    model = look_up(algebra.name, name)
-    if model.algebra != algebra:
-        raise ValueError(
-            f"{name} holds weights for {model.algebra.name!r}, not for this {algebra.name!r}"
-        )
-    return model
-
-
-def look_up(domain: str, name: str) -> Model:
-    """Weights that are shipped for a domain, or in a file, whatever their algebra."""
-    return _read(find_weights(name, domain))
-
-
-def load(name: str | Path) -> Model:
-    """A shipped model such as "boolean/7520", or any weights file."""
     expect(name, (str, Path), "the name of shipped weights or a path")
-    return _read(find_weights(name))
-
-
-def _read(path: Path) -> Model:
-    file = WeightFile.read(path)
+    if algebra is not None:
+        expect(algebra, Algebra, AN_ALGEBRA)
+        if is_constructed(name):
+            kind = str(name).partition("/")[2] or None
+            if kind == "dense":
+                return construct(algebra, dense=True)
+            return construct(algebra, cast(FeedforwardKind | None, kind))
+    file = read_weights(name, algebra)
     return Model(file.algebra, from_file(file), file.origin)

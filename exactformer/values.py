@@ -118,9 +118,9 @@ class Evaluator:
     @cached_property
     def _model(self) -> "Model":
         """The model; the tables of its fast engine, if that is to run, are kept."""
-        from exactformer.api import find
+        from exactformer.api import load
 
-        model = find(self.algebra, self.weights).to(self.device)
+        model = load(self.weights, self.algebra).to(self.device)
         if self.device == "cpu" and (fast := model.fast_engine(self.engine)):
             keep_tables(self.algebra, self.weights, fast.automaton)
         return model

@@ -20,10 +20,8 @@ from safetensors.numpy import save
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import LONGEST_TENSORS, MOST_HIDDEN, MOST_NUMBERS, require
-from exactformer.domains.plain import Place, read_json, show, suggestion
+from exactformer.domains.plain import Place, read_json, show
 from exactformer.domains.units import slots_of
-
-SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 
 Arrays = dict[str, NDArray]  # tensors by name
 
@@ -160,34 +158,6 @@ class WeightFile:
             return D
         require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
         return max(2, found // D) * D
-
-
-def find_weights(name: str | Path, domain: str | None = None) -> Path:
-    """The file of shipped weights such as "boolean/7520", of a domain "7520", or of any others."""
-    folders = [SHIPPED / domain, SHIPPED] if domain else [SHIPPED]
-    for path in (folder / f"{name}.safetensors" for folder in folders):
-        if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():
-            return path
-    if not Path(name).is_file():
-        raise _missing(str(name), domain)
-    return Path(name)
-
-
-def _missing(name: str, domain: str | None) -> ValueError:
-    """The error of a name that is neither a file nor shipped."""
-    if domain and "/" not in name:
-        known = sorted(path.stem for path in (SHIPPED / domain).glob("*.safetensors"))
-        expected = f"constructed, {', '.join([*known, 'or a file'])}"
-    else:
-        shipped = sorted(SHIPPED.glob("*/*.safetensors"))
-        known = [path.relative_to(SHIPPED).with_suffix("").as_posix() for path in shipped]
-        expected = "a file, or shipped weights such as boolean/7520"
-    if Path(name).is_dir():
-        return ValueError(f"expected {expected}, found the folder {name!r}")
-    if Path(name).suffix:
-        return ValueError(f"no such file: {name!r}")
-    words = ["constructed", *known]
-    return ValueError(f"expected {expected}, found {name!r}{suggestion(name, words)}")
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from exactformer import kernel
-from exactformer.api import SHIPPED, construct
+from exactformer.api import construct
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
@@ -24,6 +24,7 @@ from exactformer.model.construct import dense
 from exactformer.model.encode import initial_state
 from exactformer.model.feedforward import MLP
 from exactformer.model.storage import to_file
+from exactformer.named import SHIPPED
 from exactformer.verify import Findings, check
 from exactformer.weightfile import WeightFile
 from tests.algebras import ENDS, MINUS, S3

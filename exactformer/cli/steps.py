@@ -38,12 +38,12 @@ def trace(
         write_trace(html, Choices(domain, weights), expression)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
-    from exactformer.api import find
+    from exactformer.api import load
     from exactformer.model.predict import require_feasible
     from exactformer.progress import bar
     from exactformer.trace import trace as trace_expression
 
-    model = find(domain, weights)
+    model = load(weights, domain)
     require_feasible(parsed, None if no_limit else MOST_TRACED)
     iterations = count_from(1)
     with bar() as tell:

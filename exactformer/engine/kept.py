@@ -25,10 +25,10 @@ from exactformer.domains.catalog import CATALOG, algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP, grammar_of
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
+from exactformer.named import find_weights, is_constructed
 from exactformer.weightfile import (
     WeightFile,
     content_sha256,
-    find_weights,
     pack_header,
     read_safetensors,
     remove_unfinished,
@@ -183,7 +183,7 @@ def _identity(algebra: Algebra, weights: str) -> str | None:
     """
     if not soon_made(algebra):
         return None
-    if weights.split("/")[0] == "constructed":
+    if is_constructed(weights):
         return weights
     file = WeightFile.read(find_weights(weights, algebra.name))
     return file.sha256 if file.algebra == algebra else None

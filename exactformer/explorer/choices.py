@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from exactformer.api import SHIPPED, Model, construct, find, load
+from exactformer.api import Model, construct, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
@@ -22,6 +22,7 @@ from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
+from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.weightfile import ROUTING, Arrays, WeightFile
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
@@ -78,7 +79,7 @@ class Choices:
     def weights(self, algebra_name: str) -> list[str]:
         """Names of the weights for an algebra, in the order in which the page lists them."""
         algebra = self.algebra(algebra_name)
-        shipped = sorted(path.stem for path in (SHIPPED / algebra.name).glob("*.safetensors"))
+        shipped = shipped_names(algebra.name)
         if algebra.name not in CATALOG or algebra != CATALOG[algebra.name]():
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
@@ -117,27 +118,19 @@ class Choices:
         algebra = self.algebras[algebra_name]
         if (algebra_name, weights_name) in self._given:
             file = self._given[algebra_name, weights_name]
-        elif weights_name.startswith("constructed"):
-            model = find(algebra, weights_name)
-            file = to_file(algebra, model.weights, model.origin)
         elif seed := RANDOM.fullmatch(weights_name):
             file = random_weights(algebra, int(seed[1]))
         else:
-            file = WeightFile.read(SHIPPED / algebra.name / f"{weights_name}.safetensors")
+            file = _read(weights_name, algebra)
         return Subject(algebra_name, weights_name, file)
 
 
 def _read(weights: str, algebra: Algebra | None) -> WeightFile:
-    """Weights by the name that a user gives on the command line: a file, in most cases."""
-    if not Path(weights).is_file():
-        model = find(algebra, weights) if algebra else load(weights)
-        return to_file(model.algebra, model.weights, model.origin)
-    file = WeightFile.read(Path(weights))
-    if algebra and file.algebra != algebra:
-        raise ValueError(
-            f"{weights} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
-        )
-    return file
+    """Weights by name, with the logits that a file may hold besides."""
+    if algebra is None or not is_constructed(weights):
+        return read_weights(weights, algebra)
+    model = load(weights, algebra)
+    return to_file(algebra, model.weights, model.origin)
 
 
 def random_weights(algebra: Algebra, seed: int) -> WeightFile:

@@ -274,8 +274,8 @@ def train_baseline(
 
 def _seed_record(recipe: Recipe, state: State, place: int, seed: int, problems: int) -> Record:
     depths = published.CRVNN_DEPTHS if recipe.network == "crvnn" else published.LOOPED_FULL_DEPTHS
-    counts = accuracy_by_depth(
-        Predictor.of_seed(recipe, state, place),
+    scores = accuracy_by_depth(
+        [Predictor.of_seed(recipe, state, place)],
         CATALOG[recipe.task](),
         depths,
         problems,
@@ -288,7 +288,7 @@ def _seed_record(recipe: Recipe, state: State, place: int, seed: int, problems: 
         "training accuracy": [round(one, 4), round(two, 4)],
         "best epoch": int(state.best_epoch[place]),
         "fitted": min(one, two) >= FITTED,
-        "accuracy": {str(depth): list(count) for depth, count in counts.items()},
+        "accuracy": {str(depth): [score.right, score.total] for depth, score in scores},
         "curve": [
             [point["epoch"], point["loss"][place], point["depth 2"][place]] for point in thin
         ],

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +9,13 @@ import torch
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress
 
-from exactformer.api import SHIPPED, Model, load
+from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.reference import evaluate
-from exactformer.domains.sampling import draw
+from exactformer.evaluate import DepthScore, accuracy_by_depth
+from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.paper.files import row, write
 from exactformer.verify import verify
-
-
-@dataclass(frozen=True)
-class DepthScore:
-    """Problems of one depth: how many came out right, and the tokens of each."""
-
-    right: int
-    lengths: list[int]
 
 
 def try_depths(
@@ -34,25 +25,19 @@ def try_depths(
     side by side, each on one core.
     """
     torch.set_num_threads(1)
+    depths = range(first, last + 1)
 
     def try_task(task: str) -> dict[int, DepthScore]:
-        rng = np.random.default_rng(0)
+        algebra, rng = CATALOG[task](), np.random.default_rng(0)
         scores = {}
-        for depth in range(first, last + 1):
-            problems = draw(CATALOG[task](), depth, count, rng)
-            right = 0
-            for i, model in enumerate(models[task]):
-                share = problems[i :: len(models[task])]
-                answers = model.predict(share)
-                right += sum(a == evaluate(p) for a, p in zip(answers, share, strict=True))
-            scores[depth] = DepthScore(right, [len(problem) for problem in problems])
+        for depth, score in accuracy_by_depth(models[task], algebra, depths, count, rng):
+            scores[depth] = score
             progress.advance(bars[task])
         return scores
 
     columns = (*Progress.get_default_columns(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True)) as progress, ThreadPoolExecutor() as pool:
-        depths = last - first + 1
-        bars = {task: progress.add_task(f"{task}, depths", total=depths) for task in models}
+        bars = {task: progress.add_task(f"{task}, depths", total=len(depths)) for task in models}
         return dict(zip(models, pool.map(try_task, models), strict=True))
 
 
@@ -69,7 +54,7 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
     lines = {depth: [str(depth)] for depth in range(1, last + 1)}
     for task, by_depth in scores.items():
         for depth, score in by_depth.items():
-            mean, problems = np.mean(score.lengths), len(score.lengths)
+            mean, problems = np.mean(score.lengths), score.total
             paper = published.MEAN_TOKENS[task][depth - 1]
             accuracy = f"{published.MODEL_SUMMARY[task].accuracy:.3f}"
             right = f"{score.right} of {problems}"
@@ -78,7 +63,7 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
             csv.append(f"{task},{depth},{counts},{accuracy},{paper:.2f}")
     answers = [score for by_depth in scores.values() for score in by_depth.values()]
     right = sum(score.right for score in answers)
-    asked = sum(len(score.lengths) for score in answers)
+    asked = sum(score.total for score in answers)
     markdown = ["# Table 5", "", "Made by `exactformer reproduce table5`.", ""]
     markdown += [f"Right at all depths together: **{right:,} of {asked:,}**.", ""]
     markdown += [row(header), row(rules), *map(row, lines.values()), ""]
