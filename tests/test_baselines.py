@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import exactformer.baselines
+from exactformer.baselines.batches import Batches
 from exactformer.baselines.crvnn import CRvNN, neighbours
 from exactformer.baselines.data import (
     Problems,
@@ -22,16 +23,9 @@ from exactformer.baselines.data import (
 )
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
-from exactformer.baselines.protocol import (
-    RECIPES,
-    OnDevice,
-    Predictor,
-    Recipe,
-    Trainer,
-    learning_rate,
-    network_for,
-    train,
-)
+from exactformer.baselines.predictor import Predictor
+from exactformer.baselines.protocol import Trainer, train
+from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.baselines.state import State
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
@@ -232,15 +226,19 @@ def test_recipes_follow_the_paper():
 
 
 def test_learning_rate():
-    recipe = replace(SHORT, learning_rate=1.0)
-    rates = [learning_rate(recipe, torch.tensor(float(s)), 100).item() for s in (0, 5, 10, 55, 100)]
-    assert rates == pytest.approx([0.3, 0.65, 1.0, 0.525, 0.05])
+    network = Looped(7, 2, width=16, heads=2, hidden=32)
+    data = Batches([every(boolean(), 1)], SHORT, CPU)
+    trainer = Trainer(network, SHORT, State.start(network, [0], CPU), 100, data)
+    fractions = dict(enumerate(trainer.factors[:, 0].tolist(), start=1))
+    known = {5: 0.65, 10: 1.0, 55: 0.525, 100: 0.05}
+    assert {step: fractions[step] for step in known} == pytest.approx(known)
+    assert set(trainer.rates.values()) == {SHORT.learning_rate}
 
 
 def test_a_small_looped_transformer_learns_boolean_depth_one():
     network = Looped(7, 2, FIRE(), width=16, heads=2, hidden=32)
     state = State.start(network, [0, 1], CPU)
-    data = OnDevice([every(boolean(), 1)] * 2, 500, CPU)
+    data = Batches([every(boolean(), 1)] * 2, SHORT, CPU)
     data.arrange([np.arange(10)] * 2)
     trainer = Trainer(network, replace(SHORT, learning_rate=0.01), state, 150, data)
     for _ in range(150):
@@ -255,7 +253,8 @@ def narrow(monkeypatch):
     def small(recipe):
         return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
 
-    monkeypatch.setattr("exactformer.baselines.protocol.network_for", small)
+    for module in ("protocol", "predictor"):
+        monkeypatch.setattr(f"exactformer.baselines.{module}.network_for", small)
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(narrow, tmp_path):

@@ -54,7 +54,6 @@ class Looped:
     hidden: int = 512
 
     def initial(self, generator: torch.Generator) -> Parameters:
-        """Random parameters of one seed, without the seeds' axis."""
         d = self.width
         parameters: Parameters = {
             "embedding": 0.1 * torch.randn(self.vocabulary, d, generator=generator)
@@ -76,11 +75,7 @@ class Looped:
         steps: int,
         training: bool = False,
     ) -> tuple[Tensor, Tensor]:
-        """Token ids (S, b, n), padded with -1, and depths (S, b) to logits (S, b, values).
-
-        `steps` is the largest depth there is. The second result is a penalty for each problem,
-        here zero.
-        """
+        """See `state.Network`: every problem runs as many steps as it is deep. No penalty."""
         S, b, n = tokens.shape
         inside = tokens >= 0
         E = torch.bmm(

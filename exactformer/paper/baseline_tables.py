@@ -19,7 +19,10 @@ import numpy as np
 import torch
 
 from exactformer.baselines.positions import ENCODINGS
-from exactformer.baselines.protocol import FITTED, RECIPES, Predictor, Recipe, State, train
+from exactformer.baselines.predictor import Predictor
+from exactformer.baselines.protocol import train
+from exactformer.baselines.recipe import FITTED, RECIPES, Recipe
+from exactformer.baselines.state import State
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw

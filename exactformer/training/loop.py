@@ -24,6 +24,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.construct import gate as right_gate
 from exactformer.model.quantize import ternary
+from exactformer.optimizer import Adam
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_two import gate_problem
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS, Memory
@@ -33,12 +34,10 @@ from exactformer.training.parameters import (
     NOISE,
     RANKS,
     STRINGS,
-    adam_step,
     export,
     generator,
     initial,
     outputs,
-    schedule,
 )
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
@@ -117,6 +116,16 @@ class Trainer:
     def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.architecture = paper_architecture(algebra)
+        self.adam = Adam(
+            recipe.steps,
+            recipe.warmup,
+            recipe.warmup_from,
+            recipe.floor,
+            recipe.betas,
+            recipe.clip,
+        )
+        self.rates = dict.fromkeys(LEARNED, recipe.feedforward_rate)
+        self.rates["bits"] = recipe.attention_rate
         self.rows = depth_one_rows(algebra).to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
@@ -150,12 +159,17 @@ class Trainer:
         Z = outputs(learned, token, bag, self.architecture.activation)
         slope = (torch.sigmoid(Z.detach()) - target) * weight  # of the cross entropy
         gradients = torch.autograd.grad(Z, list(learned.values()), slope)
-        factors = [schedule(self.recipe, seed.step) for seed in state.seeds]
+        steps = [seed.step for seed in state.seeds]
+        self.adam.update(
+            learned,
+            dict(zip(LEARNED, gradients, strict=True)),
+            means={name: state.tensors[f"{name}.m"] for name in LEARNED},
+            squares={name: state.tensors[f"{name}.v"] for name in LEARNED},
+            rates=self.rates,
+            factors=self.adam.factors(steps, [step + 1 for step in steps]).to(self.device),
+        )
         for seed in state.seeds:
             seed.step, seed.spent = seed.step + 1, seed.spent + 1
-        steps = [seed.step for seed in state.seeds]
-        by_name: dict[str, Tensor] = dict(zip(LEARNED, gradients, strict=True))
-        adam_step(state.tensors, by_name, self.recipe, factors, steps)
 
     def _batch(self, state: State, batch: int | None) -> list[Tensor]:
         """Tokens, bags, targets and weights of `batch` bags of each seed's own, or of all:
