@@ -176,7 +176,7 @@ def _wrong_value(model: Model) -> str | None:
 class Stop(Observer):
     """Nothing is to be trained: all seeds have ended."""
 
-    def looked(self, state: Any) -> None:
+    def evaluated(self, state: Any) -> None:
         raise AssertionError("a seed that has ended is trained again")
 
 
@@ -210,7 +210,7 @@ class Enough(Exception):
 
 
 class AtFirstLook(Observer):
-    def looked(self, state: Any) -> None:
+    def evaluated(self, state: Any) -> None:
         raise Enough
 
 
