@@ -28,7 +28,7 @@ SEEDS = [SEED, 8739]  # of the run that was stopped
 class Stop(Observer):
     """Nothing is to be trained: all seeds have ended."""
 
-    def looked(self, state: Any) -> None:
+    def evaluated(self, state: Any) -> None:
         raise AssertionError("a seed that has ended is trained again")
 
 
@@ -109,7 +109,7 @@ class SmallNetwork:
     def initial(self, generator: torch.Generator) -> dict[str, torch.Tensor]:
         return {"in": torch.randn(3, 4, generator=generator), "out": torch.zeros(4)}
 
-    def forward(self, p, tokens, depths, steps, training=False):
+    def forward(self, p, inputs, training=False):
         raise NotImplementedError
 
 
