@@ -99,7 +99,9 @@ def of_formulas(left: str, right: str) -> str:
         return "<"
     if not only_right:
         return ">"
-    return "|" if not both else "v" if not neither else "#"
+    if both and neither:
+        return "#"
+    return "v" if both else "|"
 
 
 # Right files

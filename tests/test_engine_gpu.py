@@ -22,7 +22,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.device import engine_on
+from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
@@ -220,6 +220,6 @@ def test_spans_too_long_to_shrink_are_left_to_others(place):
 
 
 def test_falls_back_to_tensors_without_a_gpu():
-    found = engine_on("cpu", automaton_for(boolean()), boolean())
+    found = DeviceEngine(automaton_for(boolean()), boolean(), "cpu").parallel
     assert isinstance(found, TensorEngine)
     assert found.value(as_bytes("(1&(~0))", "cpu")) == 0

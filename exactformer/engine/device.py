@@ -15,17 +15,10 @@ from exactformer.engine.tensor import TensorEngine
 WORTH_A_LAUNCH = 1 << 22  # bytes; below, the kernels' launches cost more than they save
 
 
-def engine_on(
-    device: torch.device | str, automaton: SpanAutomaton, algebra: Algebra
-) -> GpuEngine | TensorEngine:
-    """The kernels on a GPU where CuPy can compile them, else tensor operations."""
-    if torch.device(device).type == "cuda" and importlib.util.find_spec("cupy"):
-        return GpuEngine(automaton, algebra, device=device)
-    return TensorEngine(automaton, algebra, device=device)
-
-
 class DeviceEngine(CpuEngine):
-    """Evaluates text as `CpuEngine` does; `parallel` takes a long text whole, on the device."""
+    """Evaluates text as `CpuEngine` does; `parallel` takes a long text whole, on the device: by
+    kernels on a GPU where CuPy can compile them, else by tensor operations.
+    """
 
     takes_whole_lines = True
 
@@ -34,7 +27,9 @@ class DeviceEngine(CpuEngine):
     ) -> None:
         super().__init__(automaton, algebra)
         self.device = torch.device(device)
-        self.parallel = engine_on(device, automaton, algebra)
+        kernels = self.device.type == "cuda" and importlib.util.find_spec("cupy")
+        engine = GpuEngine if kernels else TensorEngine
+        self.parallel: GpuEngine | TensorEngine = engine(automaton, algebra, device=device)
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:
         data = text if isinstance(text, bytes) else encode(text)

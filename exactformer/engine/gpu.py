@@ -17,9 +17,9 @@ caller: the answer None means "malformed, or not decided here".
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,12 +39,8 @@ ERROR, RESULT, BRACKETS, LENGTH = 0, 2, 3, 4  # indices in the control block
 BOTH_BRACKETS = 3
 
 
-class Launcher(Protocol):
-    """Whatever runs the kernels: a GPU, or a stand-in."""
-
-    def __call__(
-        self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
-    ) -> None: ...
+# Runs a kernel: its name, blocks, threads, bytes of shared memory, arguments.
+Launcher = Callable[[str, int, int, int, Sequence[int]], None]
 
 
 class GpuEngine:
@@ -59,7 +55,6 @@ class GpuEngine:
         launch: Launcher | None = None,
         layout: Layout | None = None,
     ) -> None:
-        self.algebra = algebra
         self.device = torch.device(device)
         self.layout = layout or Layout(automaton)
         self.launch = launch or CupyLauncher(self.layout)

@@ -97,7 +97,9 @@ def _end_of_lines(window: Window) -> int | None:
     newline = window.bytes.rfind(b"\n", window.begin, enough)
     if newline < 0:
         newline = window.bytes.find(b"\n", enough, window.end)
-    return newline if newline >= 0 else window.end if window.ended else None
+    if newline >= 0:
+        return newline
+    return window.end if window.ended else None
 
 
 def _long_line(

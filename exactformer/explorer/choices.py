@@ -31,17 +31,15 @@ MOST_CASES = 20_000  # of a table that one waits for
 RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Subject:
     """Weights that the page shows. The file also has the logits behind learned discrete weights."""
 
     algebra_name: str
     weights_name: str
     file: WeightFile
-    _certifying: Lock = field(default_factory=Lock, repr=False, compare=False)
-    _certificate: list[Certificate | Unfinished] = field(
-        default_factory=list, repr=False, compare=False
-    )
+    _certifying: Lock = field(default_factory=Lock, repr=False)
+    _certificate: Certificate | Unfinished | None = field(default=None, repr=False)
 
     @cached_property
     def model(self) -> Model:
@@ -50,9 +48,9 @@ class Subject:
     def certificate(self, certify: Certify) -> Certificate | Unfinished:
         """Made once, however many ask at the same time."""
         with self._certifying:
-            if not self._certificate:
-                self._certificate.append(certify(self.file))
-        return self._certificate[0]
+            if self._certificate is None:
+                self._certificate = certify(self.file)
+        return self._certificate
 
 
 class Choices:
