@@ -151,15 +151,15 @@ class Model:
 
     @cached_property
     def _engine(self) -> "CpuEngine":
-        from exactformer.engine.card import CardEngine  # numba takes a while to import
-        from exactformer.engine.cpu import CpuEngine
+        from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
+        from exactformer.engine.device import DeviceEngine
         from exactformer.engine.read_off import read_off
 
         automaton = read_off(self.algebra, self.weights, self._findings)
         device = self.weights.G_PE.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
-        return CardEngine(automaton, self.algebra, device)
+        return DeviceEngine(automaton, self.algebra, device)
 
     def predict(
         self, expressions: Sequence[Expression], dtype: torch.dtype = torch.float32

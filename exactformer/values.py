@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import in_blocks
-from exactformer.domains.formats.lines import Lines, all_right
+from exactformer.domains.formats.lines import Lines, all_right, opened, size_of
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.choice import EngineName
@@ -58,14 +58,18 @@ class Evaluator:
         """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
         the bad lines are reported as a ValueError.
         """
-        fast = self._fast_engine()
-        if fast and syntax == "native":
-            from exactformer.engine.stream import file_values
-
-            yield from all_right(str(path), file_values(fast, str(path)))
-            return
         from exactformer.progress import bar, is_typed
 
+        fast = self._fast_engine()
+        if fast and syntax == "native":
+            from exactformer.engine.stream import line_values, window_size
+
+            with opened(path) as file, bar(shown=not is_typed(path)) as tell:
+                size = size_of(file)
+                window = window_size(fast, size)
+                values = line_values(fast, file, lambda done: tell("bytes", done, size), window)
+                yield from all_right(str(path), values)
+            return
         read = READERS[syntax]
         with Lines.of(path) as file, bar(shown=not is_typed(path)) as tell:
             lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))
@@ -101,7 +105,7 @@ class Evaluator:
 
     @cached_property
     def _tables(self) -> SpanAutomaton | None:
-        """Those that were kept; a card has its own."""
+        """Those that were kept; a GPU has its own."""
         if self.engine == "model" or self.device != "cpu":
             return None
         return find_tables(self.algebra, self.weights)

@@ -131,7 +131,7 @@ def test_the_loss_of_weights_is_what_training_says():
     algebra, looks = boolean(), []
 
     class Look(Observer):
-        def looked(self, state):
+        def evaluated(self, state):
             for row, seed in enumerate(state.seeds):
                 weights = export(algebra, state.tensors, row)
                 looks.append((loss_curves.depth_one_loss(algebra, weights), seed.loss))

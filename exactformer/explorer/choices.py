@@ -1,7 +1,7 @@
-"""What can be looked at: algebras and weights, under the names that the page offers.
+"""What the page shows: algebras and weights, under the names that it offers.
 
 A name is looked up in lists made at the start and is never taken for a path, so that a request
-cannot reach a file that was not offered. `random/SEED` is the one name with a free part.
+cannot reach a file that was not offered. `random/SEED` is the one name that is not in a list.
 """
 
 import re
@@ -31,17 +31,15 @@ MOST_CASES = 20_000  # of a table that one waits for
 RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Subject:
-    """Weights to look at. The file also has the logits that discrete weights were learned as."""
+    """Weights that the page shows. The file also has the logits behind learned discrete weights."""
 
     algebra_name: str
     weights_name: str
     file: WeightFile
-    _certifying: Lock = field(default_factory=Lock, repr=False, compare=False)
-    _certificate: list[Certificate | Unfinished] = field(
-        default_factory=list, repr=False, compare=False
-    )
+    _certifying: Lock = field(default_factory=Lock, repr=False)
+    _certificate: Certificate | Unfinished | None = field(default=None, repr=False)
 
     @cached_property
     def model(self) -> Model:
@@ -50,9 +48,9 @@ class Subject:
     def certificate(self, certify: Certify) -> Certificate | Unfinished:
         """Made once, however many ask at the same time."""
         with self._certifying:
-            if not self._certificate:
-                self._certificate.append(certify(self.file))
-        return self._certificate[0]
+            if self._certificate is None:
+                self._certificate = certify(self.file)
+        return self._certificate
 
 
 class Choices:
@@ -84,8 +82,8 @@ class Choices:
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
-        unlimited = algebra.max_fan_in is None
-        if unlimited or algebra.count_cases(every_order=algebra.ordered) > MOST_CASES:
+        every_order = algebra.ordered
+        if algebra.max_fan_in is None or algebra.count_cases(every_order=every_order) > MOST_CASES:
             by_hand.remove("constructed/table")
         if "fitted" in shipped:
             shipped.remove("fitted")
@@ -151,7 +149,7 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
             arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
     size = paper_architecture(algebra)
-    received = size.slots * size.D
+    received = weights.f.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
     return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})

@@ -47,8 +47,8 @@ def every_case(algebra: Algebra, G_R: NDArray | None, slots: int) -> Cases:
         ranks = np.ones_like(span) if G_R is None else np.cumsum(G_R[span], axis=1)
         slot = np.clip(ranks - 1, 0, slots - 1)
         bag = np.zeros((n, slots, D), dtype=np.int16)
-        for place in range(span.shape[1]):
-            bag[np.arange(n), slot[:, place], span[:, place]] += 1
+        for i in range(span.shape[1]):
+            bag[np.arange(n), slot[:, i], span[:, i]] += 1
         bags.append(bag)
         operators.append(operator)
         values.append(FIRST_VALUE + results)
