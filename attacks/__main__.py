@@ -34,7 +34,7 @@ SIZES: dict[str, tuple[int, str]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(SIZES)}")
-    parser.add_argument("--scale", type=float, default=1.0, help="part of the full size")
+    parser.add_argument("--scale", type=float, default=1.0, help="fraction of the full size")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--again", action="store_true", help="also those that have ended before")
@@ -45,14 +45,14 @@ def main() -> int:
     kept = arguments.out / "attack.json"
     reports: dict[str, dict] = json.loads(kept.read_text()) if kept.exists() else {}
     for name in names:
-        size, unit = SIZES[name]
+        size, counted = SIZES[name]
         count = max(1, round(size * arguments.scale))
-        run = {"count": count, "unit": unit, "seed": arguments.seed}
+        run = {"count": count, "unit": counted, "seed": arguments.seed}
         before = reports.get(name, {})
         if not arguments.again and {key: before.get(key) for key in run} == run:
             print(f"{name}: ended before, {len(before['found'])} found", file=sys.stderr)
             continue
-        print(f"{name}: {count} {unit}", file=sys.stderr, flush=True)
+        print(f"{name}: {count} {counted}", file=sys.stderr, flush=True)
         start = time.monotonic()
         report: Report = importlib.import_module(f"attacks.{name}").attack(count, arguments.seed)
         spent = round(time.monotonic() - start)

@@ -23,8 +23,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from attacks.report import Report, numbered
-from attacks.targets import Target, targets
+from attacks.report import Report, numbered, run_alone
+from attacks.target import Target
+from attacks.targets import targets
 from exactformer.verify import ProofRejected
 
 CLAIM = "A damaged or forged file is refused in one line that names it, or is harmless."
@@ -143,24 +144,8 @@ def _limits() -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--commands-every", type=int, default=COMMANDS_EVERY)
-    parser.add_argument("--only", type=int, help="repeat this mutant and keep its files here")
-    arguments = parser.parse_args()
-    report = attack(**vars(arguments))
-    print(report.claim)
-    for kind, number in sorted(report.tried.items()):
-        print(f"{number:>8}  {kind}")
-    print(f"{len(report.found):>8}  broke the claim")
-    for found in report.found:
-        print(f"  {found}")
-    sys.exit(1 if report.found else 0)
-
-
 if __name__ == "__main__":
-    main()
+    options = argparse.ArgumentParser()
+    options.add_argument("--commands-every", type=int, default=COMMANDS_EVERY, metavar="MUTANTS")
+    options.add_argument("--only", type=int, help="repeat this mutant and keep its files here")
+    run_alone(attack, count=10_000, parser=options)

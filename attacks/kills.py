@@ -9,7 +9,6 @@ exit status 2 and nothing half written. In the end its files are held against th
 nobody disturbed: all weights, proofs and records but for the seconds in them, and nothing else.
 """
 
-import argparse
 import json
 import resource
 import shutil
@@ -20,7 +19,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from attacks.report import Report
+from attacks.report import Report, run_alone
 
 CLAIM = "A run that is killed at any moment and taken up again ends with the same bytes."
 SEEDS = "8739,7520,1936"
@@ -104,11 +103,11 @@ def _kill(folder: Path, rng: Random, report: Report, which: str) -> bool:
         if kind == "later":
             time.sleep(rng.uniform(0, LONGEST))
         process.kill()
-    _, told = process.communicate()
+    _, errors = process.communicate()
     if process.returncode == 0:
         return True
     if process.returncode != -9:
-        report.found.append(f"{which}: status {process.returncode}, {told.decode()!r}")
+        report.found.append(f"{which}: status {process.returncode}, {errors.decode()!r}")
     report.count(f"killed {kind}")
     return False
 
@@ -118,27 +117,28 @@ def _fill_disk(folder: Path, rng: Random, report: Report) -> bool:
     room = rng.choice((100, 1_000, 2_000, 4_000))
     half = set(folder.glob(".*"))
     process = start(folder, bytes_each=room)
-    out, told = process.communicate()
+    out, errors = process.communicate()
     if process.returncode == 0:
         return True
     report.count("found the disk full")
-    *progress, last = told.decode().splitlines() or [""]  # seeds that ended before are told, too
+    # Seeds that ended before are listed, too.
+    *progress, last = errors.decode().splitlines() or [""]
     one_line = last.startswith("exactformer: ") and all(
         line.startswith("boolean ") for line in progress
     )
     left = set(folder.glob(".*")) - half
     if process.returncode != 2 or out or not one_line or "File too large" not in last or left:
         report.found.append(
-            f"a file of {room} bytes at most: status {process.returncode}, {told.decode()!r}, "
+            f"a file of {room} bytes at most: status {process.returncode}, {errors.decode()!r}, "
             f"left {sorted(path.name for path in left)}"
         )
     return False
 
 
 def _ended(process: subprocess.Popen, which: str, report: Report) -> None:
-    _, told = process.communicate()
+    _, errors = process.communicate()
     if process.returncode != 0:
-        report.found.append(f"{which}: ended with status {process.returncode}, {told.decode()!r}")
+        report.found.append(f"{which}: ended with status {process.returncode}, {errors.decode()!r}")
 
 
 def _changed(folder: Path) -> int:
@@ -159,20 +159,5 @@ def _timeless(path: Path) -> bytes:
     return json.dumps({k: v for k, v in record.items() if k not in ("seconds", "sha256")}).encode()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=CLAIM)
-    parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    report = attack(arguments.count, arguments.seed)
-    print(report.claim)
-    for kind, number in report.tried.items():
-        print(f"{number:>6}  {kind}")
-    print(f"{len(report.found):>6}  broke the claim")
-    for found in report.found:
-        print(f"  {found}")
-    sys.exit(1 if report.found else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(attack, count=20)

@@ -6,12 +6,10 @@ The server is started as a user starts it. Each case says which answer is right 
 in the end the server must still answer, and its log must be empty.
 """
 
-import argparse
 import json
 import random
 import select
 import socket
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -22,7 +20,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from attacks.report import Report
+from attacks.report import Report, run_alone
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -328,19 +326,5 @@ def attack(count: int, seed: int) -> Report:
     return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Random requests to the explorer's server.")
-    parser.add_argument("--count", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
-    report = attack(asked.count, asked.seed)
-    for kind, number in sorted(report.tried.items()):
-        print(f"{number:8,}  {kind}")
-    for fault in report.found:
-        print(fault)
-    print(f"{len(report.found)} found in {asked.count:,} cases, seed {asked.seed}")
-    sys.exit(1 if report.found else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(attack, count=2_000)

@@ -8,7 +8,6 @@ anything may be left. What is accepted is compared with evaluators of a few line
 nothing with the package; what is refused must say so in the agreed form.
 """
 
-import argparse
 import contextlib
 import io
 import json
@@ -24,7 +23,7 @@ from typing import Literal
 
 import numpy as np
 
-from attacks.report import Report
+from attacks.report import Report, run_alone
 from exactformer.cli import main as command_line
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean, listops
@@ -100,7 +99,9 @@ def of_formulas(left: str, right: str) -> str:
         return "<"
     if not only_right:
         return ">"
-    return "|" if not both else "v" if not neither else "#"
+    if both and neither:
+        return "#"
+    return "v" if both else "|"
 
 
 # Right files
@@ -370,19 +371,5 @@ def attack(count: int, seed: int) -> Report:
     return report
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Damaged files of rows.")
-    parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    report = attack(arguments.count, arguments.seed)
-    print(f"{report.claim}\nseed {arguments.seed}, {sum(report.tried.values())} cases")
-    for kind, number in sorted(report.tried.items()):
-        print(f"  {number:5} {kind}")
-    for found in report.found:
-        print(f"FOUND {found}")
-    return int(bool(report.found))
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    run_alone(attack, count=500)

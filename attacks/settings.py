@@ -73,11 +73,12 @@ def wrong_values(device: str, count: int, seed: int) -> dict[str, tuple[int, int
     import numpy as np
     import torch
 
-    from exactformer.api import SHIPPED, Model, construct, load
+    from exactformer.api import Model, construct, load
     from exactformer.domains.catalog import CATALOG, listops
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, enumerate_depth
     from exactformer.model.construct import bags
+    from exactformer.named import SHIPPED
 
     def models() -> Iterator[tuple[str, Model]]:
         for path in sorted(SHIPPED.glob("*/[0-9]*.safetensors")):
@@ -154,9 +155,9 @@ def table(count: int, seed: int, devices: list[str]) -> str:
     lines = ["# Certified models under settings of torch and the environment", ""]
     command = f"python -m attacks.settings --device {' '.join(devices)} --count {count}"
     lines += [f"`{command} --seed {seed}`", "", *(__doc__ or "").split("\n\n")[2].splitlines(), ""]
-    units = [flag for flag in ("amx_bf16", "amx_tile", "avx512_bf16") if flag in _flags()]
+    matrix_units = [flag for flag in ("amx_bf16", "amx_tile", "avx512_bf16") if flag in _flags()]
     lines.append(
-        f"torch {torch.__version__}; matrix units of the CPU: {', '.join(units) or 'none'}."
+        f"torch {torch.__version__}; matrix units of the CPU: {', '.join(matrix_units) or 'none'}."
     )
     if "cuda" in devices:
         lines.append(f"GPU: {torch.cuda.get_device_name()}.")

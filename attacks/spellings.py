@@ -2,16 +2,13 @@
 
 The parser and the oracle say what a text is: a value, or an error with its place. The engine on the
 CPU has to say the same to the letter, with one reader and with two, line by line and from a stream;
-so has the engine for a card, by tensor operations and by the kernels, which run on the CPU here. A
+so has the engine for a GPU, by tensor operations and by the kernels, which run on the CPU here. A
 model that is written down for the algebra has to be certified and to give the oracle's values.
 
     python -m attacks.spellings --count 1000 --seed 0
 """
 
-import argparse
 import io
-import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +18,7 @@ import numpy as np
 import torch
 
 from attacks.random_algebras import Texts, random_algebra, respelt, tables
-from attacks.report import Report, numbered
+from attacks.report import Report, numbered, run_alone
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError
@@ -29,10 +26,11 @@ from exactformer.domains.expression import Expression
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
-from exactformer.engine import card, readers
-from exactformer.engine.card import CardEngine
+from exactformer.engine import device, readers
 from exactformer.engine.cpu import CpuEngine
-from exactformer.engine.gpu import GpuEngine, Layout
+from exactformer.engine.device import DeviceEngine
+from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
 from exactformer.engine.stream import line_values
 from tests.emulated import COMPILER, Emulator
@@ -93,7 +91,7 @@ class Trial:
             return
         automaton = read_off(self.algebra, model.weights)
         engine = CpuEngine(automaton, self.algebra)
-        tensors = CardEngine(automaton, self.algebra, "cpu")
+        tensors = DeviceEngine(automaton, self.algebra, "cpu")
         self.report.count("algebras")
         self.report.count(f"algebras, {self.algebra.notation}")
         self.report.count("algebras left to the parser", not engine.reads_bytes)
@@ -107,18 +105,18 @@ class Trial:
         self.lines(engine, data)
         if self.kernels:
             layout = Layout(automaton, **SIZES)
-            tensors.card = GpuEngine(
+            tensors.parallel = GpuEngine(
                 automaton, self.algebra, device="cpu", launch=Emulator(layout), layout=layout
             )
             self.report.count("algebras, with kernels")
             for text, line in zip(written, data, strict=True):
-                self.on_a_card("kernels", tensors, text, self.parser(text))
-                self.on_a_card("kernels", tensors, line, self.parser(line))
+                self.on_device("kernels", tensors, text, self.parser(text))
+                self.on_device("kernels", tensors, line, self.parser(line))
 
     def parser(self, text: str | bytes, first_line: int = 1) -> str:
         return outcome(lambda: evaluate(parse(self.algebra, text, first_line=first_line)))
 
-    def text(self, engine: CpuEngine, tensors: CardEngine, text: str) -> Expression | None:
+    def text(self, engine: CpuEngine, tensors: DeviceEngine, text: str) -> Expression | None:
         """Try one text everywhere; the expression that it is, if it is one."""
         expected = self.parser(text)
         self.same("one reader", text, expected, outcome(lambda: engine.value(text)))
@@ -126,7 +124,7 @@ class Trial:
         limits["RESIDUE_ROOM"] = self.rng.choice([4, 30, 2000])
         with changed(readers, **limits, second_core=AtOnce):
             self.same("two readers", text, expected, outcome(lambda: engine.value(text)))
-        self.on_a_card("tensors", tensors, text, expected)
+        self.on_device("tensors", tensors, text, expected)
         self.report.count("texts")
         if expected not in self.algebra.values:
             return None
@@ -136,15 +134,15 @@ class Trial:
         self.same("formatting", text, expression.ids.tolist(), written.ids.tolist())
         return expression
 
-    def on_a_card(self, name: str, engine: CardEngine, text: str | bytes, expected: str) -> None:
+    def on_device(self, name: str, engine: DeviceEngine, text: str | bytes, expected: str) -> None:
         answers: list[int | None] = []
-        ask = engine.card.value
+        ask = engine.parallel.value
 
         def value(data: torch.Tensor) -> int | None:
             answers.append(ask(data))
             return answers[-1]
 
-        with changed(card, WORTH_A_CARD=1), changed(engine.card, value=value):
+        with changed(device, WORTH_A_LAUNCH=1), changed(engine.parallel, value=value):
             self.same(name, text, expected, outcome(lambda: engine.value(text)))
         self.report.count(f"texts decided by {name}", any(a is not None for a in answers))
 
@@ -227,20 +225,5 @@ def attack(count: int, seed: int) -> Report:
     return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Compare all readers on random algebras.")
-    parser.add_argument("--count", type=int, default=1000, help="algebras")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    start = time.perf_counter()
-    report = attack(arguments.count, arguments.seed)
-    for kind, tried in report.tried.items():
-        print(f"{kind}: {tried:,}")
-    print(f"{len(report.found)} disagreements; {time.perf_counter() - start:.0f} s")
-    for line in report.found:
-        print(line)
-    sys.exit(1 if report.found else 0)
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(attack, count=1_000)

@@ -7,7 +7,6 @@ very edge of the threshold. The ground truth is brute force: every span (or a ch
 random expressions up to depth 6.
 """
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from functools import cache
@@ -16,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from attacks.report import Report, numbered
+from attacks.report import Report, numbered, run_alone
 from exactformer import certify as certificates
 from exactformer.api import Model, construct, load
 from exactformer.domains.catalog import boolean, listops
@@ -158,16 +157,5 @@ def attack(count: int, seed: int, names: Sequence[str] = tuple(MODELS)) -> Repor
     return report
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--count", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    report = attack(arguments.count, arguments.seed)
-    for kind, tried in sorted(report.tried.items()):
-        print(f"{tried:8} {kind}")
-    print("\n".join(report.found) or "nothing found")
-
-
 if __name__ == "__main__":
-    main()
+    run_alone(attack, count=1_000)

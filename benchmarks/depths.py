@@ -19,7 +19,7 @@ import torch
 from rich.console import Console
 from rich.progress import track
 
-from exactformer.api import Model, find
+from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--weights", default="constructed")
     parser.add_argument("--count", type=int, default=100)
     arguments = parser.parse_args()
-    models = [find(make(), arguments.weights) for make in CATALOG.values()]
+    models = [load(arguments.weights, make()) for make in CATALOG.values()]
     progress = Console(stderr=True)
     command = f"python benchmarks/depths.py --weights {arguments.weights}"
     print(f"`{command} --count {arguments.count}`\n")

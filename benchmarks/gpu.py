@@ -19,7 +19,7 @@ import torch
 from shapes import forest, perfect_tree, reduced_forest
 from torch import Tensor
 
-from exactformer.api import SHIPPED, Model, construct, load
+from exactformer.api import Model, construct, load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.expression import EMPTY, Expression
@@ -27,6 +27,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import iterate, run
 from exactformer.model.encode import encode, read_values
+from exactformer.named import SHIPPED
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.run import train_seeds
 

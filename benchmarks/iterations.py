@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from exactformer.api import SHIPPED, Model, construct, load
+from exactformer.api import Model, construct, load
 from exactformer.bench.shapes import SHAPES, make_ids
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, listops
@@ -38,6 +38,7 @@ from exactformer.domains.strahler import strahler
 from exactformer.model import circuit, speculate
 from exactformer.model.encode import initial_state, read_values
 from exactformer.model.iterations import Iterations
+from exactformer.named import shipped_names
 from exactformer.paper.files import row, write
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
@@ -133,8 +134,8 @@ def models() -> Iterator[tuple[str, Model]]:
     """All that are shipped, all that are constructed, and those of other algebras."""
     for make in CATALOG.values():
         algebra = make()
-        for path in sorted((SHIPPED / algebra.name).glob("*.safetensors")):
-            yield f"shipped {path.stem}", load(path)
+        for name in shipped_names(algebra.name):
+            yield f"shipped {name}", load(name, algebra)
         yield "constructed, closed", construct(algebra, "closed")
         yield "constructed, table", construct(algebra, "table")
         yield "constructed, dense", construct(algebra, dense=True)

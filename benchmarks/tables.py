@@ -11,12 +11,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from exactformer.api import find
+from exactformer.api import load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.kept import SHIPPED, write_tables
-from exactformer.weightfile import SHIPPED as WEIGHTS
+from exactformer.named import SHIPPED as WEIGHTS
 
 KINDS = ("", "/closed", "/units", "/table", "/fitted", "/dense")
 
@@ -32,7 +32,7 @@ def read_off_all(algebra: Algebra) -> dict[str, SpanAutomaton]:
     found: dict[str, SpanAutomaton] = {}
     for name in weights_of(algebra):
         try:
-            model = find(algebra, name)
+            model = load(name, algebra)
             tables = model.fast_engine("fast").automaton
         except ValueError:  # there is none of that kind, or it is not exact
             continue

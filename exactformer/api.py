@@ -20,9 +20,9 @@ from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.storage import from_file, to_file
+from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.trace import SpanStep, Trace, TraceStep, trace, trace_spans
 from exactformer.verify import Findings
-from exactformer.weightfile import SHIPPED, WeightFile, find_weights
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -111,22 +111,16 @@ class Model:
         iterations  of the transformer, so with engine "model" only: "depth", as many as an
                     expression is deep, or "log", as many as its Strahler number.
         most_work   what the transformer may spend on one expression.
-        tell        is told the share of the transformer's work that is done.
+        tell        is called with the fraction of the transformer's work that is done.
         """
         require_transformer(iterations, engine)
-        if not isinstance(texts, Text):
-            return self._evaluate(list(texts), engine, iterations, most_work, tell)
-        return self._evaluate([texts], engine, iterations, most_work, tell)[0]
-
-    def _evaluate(
-        self,
-        texts: list[Text],
-        engine: EngineName,
-        iterations: Iterations | None,
-        most_work: int | None,
-        tell: Callable[[float], None],
-    ) -> list[str]:
-        if "_engine" not in vars(self):  # a mistake is told before the tables are made
+        if isinstance(texts, Text):
+            several = self.evaluate(
+                [texts], engine, iterations=iterations, most_work=most_work, tell=tell
+            )
+            return several[0]
+        texts = list(texts)
+        if "_engine" not in vars(self):  # a mistake is reported before the tables are made
             texts = _each(lambda text: text if _is_long(text) else self._expression(text), texts)
         fast = self.fast_engine(engine)
         if fast is None:
@@ -168,15 +162,15 @@ class Model:
 
     @cached_property
     def _engine(self) -> "CpuEngine":
-        from exactformer.engine.card import CardEngine  # numba takes a while to import
-        from exactformer.engine.cpu import CpuEngine
+        from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
+        from exactformer.engine.device import DeviceEngine
         from exactformer.engine.read_off import read_off
 
         automaton = read_off(self.algebra, self.weights, self._findings)
         device = self.weights.G_PE.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
-        return CardEngine(automaton, self.algebra, device)
+        return DeviceEngine(automaton, self.algebra, device)
 
     def predict(
         self,
@@ -316,52 +310,38 @@ def construct(
     """
     expect(algebra, Algebra, AN_ALGEBRA)
     if feedforward == "fitted":
-        if not (SHIPPED / algebra.name / "fitted.safetensors").is_file():
+        if "fitted" not in shipped_names(algebra.name):
             raise ValueError(
                 f"no fitted perceptron is shipped for {algebra.name!r}; with the paper's routing "
-                f"none can exist for arithmetic (the README says why): use closed or table"
+                f"none can exist for arithmetic (docs/why.md says why): use closed or table"
             )
         model = load(f"{algebra.name}/fitted")
         if model.algebra != algebra:
             raise ValueError(f"the fitted perceptron is for another algebra named {algebra.name!r}")
-        weights = model.weights
+        made, weights = feedforward, model.weights
     else:
-        feedforward, f = by_hand.feedforward(algebra, feedforward)
+        made, f = by_hand.feedforward(algebra, feedforward)
         weights = by_hand.assemble(algebra, f)
     if dense:
         weights = by_hand.dense(weights, torch.Generator().manual_seed(0))
-    return Model(algebra, weights, {"made": "constructed", "feedforward": feedforward})
+    return Model(algebra, weights, {"made": "constructed", "feedforward": made})
 
 
-def find(algebra: Algebra, name: str) -> Model:
-    """Weights for an algebra by the name a user gives them on the command line: `constructed`,
-    `constructed/closed`, `constructed/units`, `constructed/table`, `constructed/fitted`,
-    `constructed/dense`, a shipped name, or a file.
+def load(name: str | Path, algebra: Algebra | None = None) -> Model:
+    """A model by the name of its weights.
+
+    name      of shipped weights, such as "boolean/7520", or of a weights file. With an algebra,
+              "7520" will do for those shipped for it; and "constructed" or "constructed/KIND" is
+              what `construct` makes of it: closed, units, table, fitted or dense.
+    algebra   what the weights must be for; without it, they say so themselves.
     """
-    if name.split("/")[0] == "constructed":
-        kind = name.partition("/")[2] or None
-        if kind == "dense":
-            return construct(algebra, dense=True)
-        return construct(algebra, cast(FeedforwardKind | None, kind))
-    model = look_up(algebra.name, name)
-    if model.algebra != algebra:
-        raise ValueError(
-            f"{name} holds weights for {model.algebra.name!r}, not for this {algebra.name!r}"
-        )
-    return model
-
-
-def look_up(domain: str, name: str) -> Model:
-    """Weights that are shipped for a domain, or in a file, whatever their algebra."""
-    return _read(find_weights(name, domain))
-
-
-def load(name: str | Path) -> Model:
-    """A shipped model such as "boolean/7520", or any weights file."""
     expect(name, (str, Path), "the name of shipped weights or a path")
-    return _read(find_weights(name))
-
-
-def _read(path: Path) -> Model:
-    file = WeightFile.read(path)
+    if algebra is not None:
+        expect(algebra, Algebra, AN_ALGEBRA)
+        if is_constructed(name):
+            kind = str(name).partition("/")[2] or None
+            if kind == "dense":
+                return construct(algebra, dense=True)
+            return construct(algebra, cast(FeedforwardKind | None, kind))
+    file = read_weights(name, algebra)
     return Model(file.algebra, from_file(file), file.origin)

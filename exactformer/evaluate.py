@@ -1,7 +1,8 @@
 """Accuracy by depth of anything that predicts, on problems it has not seen."""
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -17,30 +18,34 @@ class Predictor(Protocol):
     def predict(self, expressions: Sequence[Expression], /) -> Sequence[str | None]: ...
 
 
-class Count(NamedTuple):
-    correct: int
-    total: int
+@dataclass(frozen=True)
+class DepthScore:
+    """Problems of one depth: how many came out right, and how many tokens each of them has."""
+
+    right: int
+    lengths: list[int]
 
 
 def accuracy_by_depth(
-    predictor: Predictor,
+    predictors: Sequence[Predictor],
     algebra: Algebra,
     depths: Iterable[int],
     count: int,
     rng: np.random.Generator,
-) -> dict[int, Count]:
-    """How many of `count` random problems of each depth come out right.
+) -> Iterator[tuple[int, DepthScore]]:
+    """The score of each depth on `count` random problems, shared out among the predictors.
 
-    An answer of None is wrong. The same `rng` gives every predictor the same problems.
+    An answer of None is wrong. Generators with the same seed give the same problems.
     """
-    counts: dict[int, Count] = {}
     for depth in depths:
         problems = draw(algebra, depth, count, rng)
-        answers = predictor.predict(problems)
-        if len(answers) != count:
-            raise ValueError(
-                f"expected an answer to each of {count} problems, found {len(answers)}"
-            )
-        correct = sum(a == evaluate(p) for a, p in zip(answers, problems, strict=True))
-        counts[depth] = Count(correct, count)
-    return counts
+        right = 0
+        for i, predictor in enumerate(predictors):
+            asked = problems[i :: len(predictors)]
+            answers = predictor.predict(asked)
+            if len(answers) != len(asked):
+                raise ValueError(
+                    f"expected an answer to each of {len(asked)} problems, found {len(answers)}"
+                )
+            right += sum(a == evaluate(p) for a, p in zip(answers, asked, strict=True))
+        yield depth, DepthScore(right, [len(problem) for problem in problems])

@@ -72,8 +72,8 @@ def _lines(file: WeightFile) -> Iterator[str]:
     for operator in algebra.operators:
         yield str(len(operator.arities))
         for arity in operator.arities:
-            places = product(range(len(algebra.values)), repeat=arity)
-            yield f"{arity} {_row([operator(operands) for operands in places])}"
+            cases = product(range(len(algebra.values)), repeat=arity)
+            yield f"{arity} {_row([operator(operands) for operands in cases])}"
     first = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     yield f"slots {len(first) // len(algebra.vocabulary)}"
     yield f"G_PE {_row(arrays['G_PE'])}"
@@ -87,18 +87,18 @@ def _lines(file: WeightFile) -> Iterator[str]:
     else:
         for layer in "12":
             W, b = arrays[f"W_{layer}"], arrays[f"b_{layer}"]
-            unit = max(x.as_integer_ratio()[1] for x in (*W.flat, *b.flat))
-            yield f"unit_{layer} {unit.bit_length() - 1}"
-            yield f"W_{layer} {_matrix(_over(W.T, unit))}"
-            yield f"b_{layer} {_row(_over(b, unit))}"
+            scale = max(x.as_integer_ratio()[1] for x in (*W.flat, *b.flat))
+            yield f"shift_{layer} {scale.bit_length() - 1}"
+            yield f"W_{layer} {_matrix(_over(W.T, scale))}"
+            yield f"b_{layer} {_row(_over(b, scale))}"
     yield "end"
 
 
-def _over(array: NDArray[np.float32], unit: int) -> NDArray:
+def _over(array: NDArray[np.float32], scale: int) -> NDArray:
     """The numerators of floats over a common power of two."""
     ratios = (x.as_integer_ratio() for x in array.flat)
     whole = np.empty(array.size, dtype=object)
-    whole[:] = [top * (unit // bottom) for top, bottom in ratios]
+    whole[:] = [top * (scale // bottom) for top, bottom in ratios]
     return whole.reshape(array.shape)
 
 

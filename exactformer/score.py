@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactformer.api import Model, find, look_up
+from exactformer.api import Model, load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import Median, boolean, listops
 from exactformer.domains.expression import Expression
@@ -34,12 +34,12 @@ from exactformer.domains.formats.labelled import (
 from exactformer.domains.formats.lines import Lines
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
-from exactformer.evaluate import Count
 from exactformer.model.iterations import require_feasible
+from exactformer.named import find_weights, is_constructed
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
-TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress
-SHOWN_ROWS = 10  # wrong ones that are told one by one
+TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
+SHOWN_ROWS = 10  # wrong ones that are listed
 
 Evaluate = Callable[[Sequence[Expression]], Sequence[str]]
 Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many of how many
@@ -66,7 +66,8 @@ class Score:
     weights: str
     verdict: str
     engine: Literal["fast", "model"]
-    count: Count
+    correct: int
+    total: int
     wrong: tuple[Wrong, ...]  # the first of them
 
     def to_dict(self) -> dict[str, Any]:
@@ -79,14 +80,14 @@ class Score:
             "weights": self.weights,
             "verdict": self.verdict,
             "engine": self.engine,
-            "correct": self.count.correct,
-            "total": self.count.total,
+            "correct": self.correct,
+            "total": self.total,
             "wrong": [vars(row) for row in self.wrong],
         }
 
     def __str__(self) -> str:
         operators = ", ".join(f"{op.symbol} of {op.counts}" for op in self.algebra.operators)
-        lines = [f"{self.count.correct} of {self.count.total} rows right"]
+        lines = [f"{self.correct} of {self.total} rows right"]
         lines.append(f"  file     {self.file} ({self.format})")
         lines.append(f"  algebra  {self.algebra.name}: {operators}")
         if self.median and any(op.symbol == "MED" for op in self.algebra.operators):
@@ -97,7 +98,7 @@ class Score:
         lines.append(f"  engine   {self.engine}")
         for row in self.wrong:
             lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")
-        if more := self.count.total - self.count.correct - len(self.wrong):
+        if more := self.total - self.correct - len(self.wrong):
             lines.append(f"  and {more} more")
         return "\n".join(lines)
 
@@ -135,8 +136,9 @@ def score(
         used = "fast" if model.fast_engine(engine) else "model"
 
         def evaluate(expressions: Sequence[Expression]) -> list[str]:
-            for expression in expressions if used == "model" else ():
-                require_feasible(expression, most_work, f"{path}: {expression!r}: ")
+            if used == "model":
+                for expression in expressions:
+                    require_feasible(expression, most_work, f"{path}: {expression!r}: ")
             return model.evaluate(expressions, used)
 
         wrong: list[Wrong] = []
@@ -150,8 +152,8 @@ def score(
                     wrong.append(Wrong(row.line, row.label, answer))
             done += len(block)
             progress("rows", done, kept.count)
-    count = Count(correct, done)
-    return Score(path, format, model.algebra, median, weights, verdict, used, count, tuple(wrong))
+    facts = (path, format, model.algebra, median, weights, verdict, used)
+    return Score(*facts, correct, done, tuple(wrong))
 
 
 def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:
@@ -197,13 +199,13 @@ def _model(
 ) -> Model:
     """Weights for the domain, or those that cover all that a file of published ListOps uses."""
     if format in ("bowman", "tsv"):
-        return find(domain, weights)
+        return load(weights, domain)
     if median is None:
-        model = find(domain, weights)
-    elif weights.split("/")[0] == "constructed":
-        model = find(nangia.covering(uses, median), weights)
+        model = load(weights, domain)
+    elif is_constructed(weights):
+        model = load(weights, nangia.covering(uses, median))
     else:
-        model = look_up(domain.name, weights)
+        model = load(find_weights(weights, domain.name))
     algebra = model.algebra
     nangia.require_digits(algebra)
     if missing := nangia.uncovered(algebra, uses):

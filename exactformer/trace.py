@@ -9,6 +9,7 @@ import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression, packs
+from exactformer.domains.plain import listed
 from exactformer.model import circuit, speculate
 from exactformer.model.circuit import Weights, read_tokens
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
@@ -16,7 +17,7 @@ from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, ki
 
 EMPTY_POSITION = "·"
 HOLE = "□"  # an inner span, in the text of the one around it
-MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is told in a line
+MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is shown as a line
 NAMES: dict[Kind, tuple[str, str]] = {
     "value": ("operand", "operands"),
     "operator": ("operator", "operators"),
@@ -90,7 +91,7 @@ class TracedSpan:
 
     def __str__(self) -> str:
         begin = f"span {self.number}: {self.text}"
-        inner = " and ".join(f"span {number}" for number in self.inner)
+        inner = listed([f"span {number}" for number in self.inner], "and")
         if self.map is not None:
             pairs = " ".join(f"{value}→{result}" for value, result in self.map.items())
             begin = f"{begin} maps {pairs}"
@@ -150,14 +151,15 @@ class Trace(Generic[StepT]):
     @property
     def outcome(self) -> str:
         value = "no single value is left" if self.value is None else f"value {self.value}"
-        return f"{value} after {len(self.steps)} iteration{'s'[: len(self.steps) != 1]}"
+        iterations = "1 iteration" if len(self.steps) == 1 else f"{len(self.steps)} iterations"
+        return f"{value} after {iterations}"
 
     def __repr__(self) -> str:
         text = self.expression if len(self.expression) < 80 else f"{self.expression[:76]} ..."
         return f"Trace({self.algebra.name}, {text}: {self.outcome})"
 
     def __str__(self) -> str:
-        parts = [f"{self.expression}"]
+        parts = [self.expression]
         for number, step in enumerate(self.steps, start=1):
             rows = step.rows()
             columns = zip(*rows.values(), strict=True)
@@ -204,19 +206,14 @@ def _cell(cell: Any, ink: Ink) -> str:
 
 
 def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
-    """A bag of tokens, with operators told apart from operands: `+` is one of them."""
+    """A bag of tokens in words: which are operands and which operators, such as `+`."""
     parts = []
     for kind, (one, several) in NAMES.items():
         counts = {token: n for token, n in bag.items() if kind_of(algebra, token) == kind}
         if counts:
             tokens = [token if n == 1 else f"{n}×{token}" for token, n in counts.items()]
             parts.append(f"{several if sum(counts.values()) > 1 else one} {' '.join(tokens)}")
-    *first, last = parts or [""]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _ignore(step: TraceStep | SpanStep) -> None:
-    pass
+    return listed(parts, "and")
 
 
 @torch.no_grad()
@@ -224,7 +221,7 @@ def trace(
     algebra: Algebra,
     weights: Weights,
     expression: Expression,
-    observe: Callable[[TraceStep], None] = _ignore,
+    observe: Callable[[TraceStep], None] = lambda step: None,
 ) -> Trace[TraceStep]:
     """Run one expression, keeping what `iterate` returns.
 
@@ -237,6 +234,7 @@ def trace(
         busy = acts.nonzero().squeeze(-1).tolist()
         outputs = {i: step.Z[0, i].tolist() for i in busy}
         bags = {i: step.H[0, i].view(-1, len(algebra.vocabulary)) for i in busy}  # slot by slot
+        by_slot = {i: [_counts(algebra, slot) for slot in bag] for i, bag in bags.items()}
         traced.append(
             TraceStep(
                 tokens=_symbols(algebra, read_tokens(X, weights)[0]),
@@ -248,9 +246,7 @@ def trace(
                 outputs={i: dict(zip(algebra.vocabulary, outputs[i], strict=True)) for i in busy},
                 state=_symbols(algebra, read_tokens(step.X, weights)[0]),
                 ranks=None if step.R is None else (step.R[0] * step.P[0]).tolist(),
-                slots={}
-                if step.R is None
-                else {i: [_counts(algebra, slot) for slot in bag] for i, bag in bags.items()},
+                slots={} if step.R is None else by_slot,
             )
         )
         observe(traced[-1])
@@ -263,7 +259,7 @@ def trace_spans(
     algebra: Algebra,
     weights: Weights,
     expression: Expression,
-    observe: Callable[[SpanStep], None] = _ignore,
+    observe: Callable[[SpanStep], None] = lambda step: None,
 ) -> Trace[SpanStep]:
     """The same of the logarithmic layer, for weights that are certified."""
     X, _ = initial_state([expression], weights)

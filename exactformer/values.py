@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import in_blocks
-from exactformer.domains.formats.lines import Lines, all_right
+from exactformer.domains.formats.lines import Lines, all_right, opened, size_of
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.choice import EngineName, require_transformer
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 TOKENS_AT_ONCE = 1 << 19
 
-Tell = Callable[[float], None]  # is told the share that is done
+Tell = Callable[[float], None]  # is called with the fraction that is done
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,18 @@ class Evaluator:
 
     def line_values(self, path: Path, syntax: Syntax = "native") -> Iterator[str]:
         """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
-        the bad lines are told as a ValueError.
+        the bad lines are reported as a ValueError.
         """
         fast = self._fast_engine()
         if fast and syntax == "native":
-            from exactformer.engine.stream import file_values
+            from exactformer.engine.stream import line_values, window_size
+            from exactformer.progress import bar, is_typed
 
-            yield from all_right(str(path), file_values(fast, str(path)))
+            with opened(path) as file, bar(shown=not is_typed(path)) as tell:
+                size = size_of(file)
+                window = window_size(fast, size)
+                values = line_values(fast, file, lambda done: tell("bytes", done, size), window)
+                yield from all_right(str(path), values)
         elif fast:
             for block, _, _ in self._blocks(path, syntax):
                 yield from fast.values(block)
@@ -85,7 +90,9 @@ class Evaluator:
     def _blocks(
         self, path: Path, syntax: Syntax
     ) -> Iterator[tuple[list[Expression], list[str], Tell]]:
-        """Expressions of a file, their places in words, and what to tell as they are done."""
+        """Expressions of a file, what begins an error about each, and what to call with the
+        fraction of them that is done.
+        """
         from exactformer.progress import bar, is_typed
 
         read = READERS[syntax]
@@ -119,7 +126,7 @@ class Evaluator:
 
     @cached_property
     def _tables(self) -> SpanAutomaton | None:
-        """Those that were kept; a card has its own."""
+        """Those that were kept; a GPU has its own."""
         if self.engine == "model" or self.device != "cpu":
             return None
         return find_tables(self.algebra, self.weights)
@@ -127,9 +134,9 @@ class Evaluator:
     @cached_property
     def _model(self) -> "Model":
         """The model; the tables of its fast engine, if that is to run, are kept."""
-        from exactformer.api import find
+        from exactformer.api import load
 
-        model = find(self.algebra, self.weights).to(self.device)
+        model = load(self.weights, self.algebra).to(self.device)
         if self.device == "cpu" and (fast := model.fast_engine(self.engine)):
             keep_tables(self.algebra, self.weights, fast.automaton)
         return model

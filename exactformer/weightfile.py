@@ -20,10 +20,8 @@ from safetensors.numpy import save
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import LONGEST_TENSORS, MOST_HIDDEN, MOST_NUMBERS, require
-from exactformer.domains.plain import Place, read_json, show, suggestion
+from exactformer.domains.plain import Place, read_json, show
 from exactformer.domains.units import slots_of
-
-SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 
 Arrays = dict[str, NDArray]  # tensors by name
 
@@ -61,10 +59,8 @@ class WeightFile:
     def sha256(self) -> str:
         """A hash of the algebra and of all that computes: the activation and the tensors."""
         algebra = json.dumps(self.algebra.to_dict(), sort_keys=True)
-        digest = hashlib.sha256(f"{algebra} {self.activation} ".encode())
-        for name in sorted(self.arrays.keys() - LOGITS):
-            _update(digest, name, self.arrays[name])
-        return digest.hexdigest()
+        computing = {name: self.arrays[name] for name in self.arrays.keys() - LOGITS}
+        return _sha256(f"{algebra} {self.activation} ", computing)
 
     def write(self, path: Path) -> None:
         header = {
@@ -162,34 +158,6 @@ class WeightFile:
         return max(2, found // D) * D
 
 
-def find_weights(name: str | Path, domain: str | None = None) -> Path:
-    """The file of shipped weights such as "boolean/7520", of a domain "7520", or of any others."""
-    folders = [SHIPPED / domain, SHIPPED] if domain else [SHIPPED]
-    for path in (folder / f"{name}.safetensors" for folder in folders):
-        if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():
-            return path
-    if not Path(name).is_file():
-        raise _missing(str(name), domain)
-    return Path(name)
-
-
-def _missing(name: str, domain: str | None) -> ValueError:
-    """The error of a name that is neither a file nor shipped."""
-    if domain and "/" not in name:
-        known = sorted(path.stem for path in (SHIPPED / domain).glob("*.safetensors"))
-        expected = f"constructed, {', '.join([*known, 'or a file'])}"
-    else:
-        shipped = sorted(SHIPPED.glob("*/*.safetensors"))
-        known = [path.relative_to(SHIPPED).with_suffix("").as_posix() for path in shipped]
-        expected = "a file, or shipped weights such as boolean/7520"
-    if Path(name).is_dir():
-        return ValueError(f"expected {expected}, found the folder {name!r}")
-    if Path(name).suffix:
-        return ValueError(f"no such file: {name!r}")
-    words = ["constructed", *known]
-    return ValueError(f"expected {expected}, found {name!r}{suggestion(name, words)}")
-
-
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:
     """Plain data for a safetensors file. One entry: several would come in a random order, and the
     same weights would not give the same bytes.
@@ -217,16 +185,15 @@ def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str,
 
 def content_sha256(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> str:
     """A hash of all that a file of tensors holds: what it says of itself and every number."""
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        _update(digest, name, arrays[name])
+    return _sha256(json.dumps(header, sort_keys=True), arrays)
+
+
+def _sha256(header: str, arrays: Mapping[str, NDArray]) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _update(digest: "hashlib._Hash", name: str, array: NDArray) -> None:
-    array = np.ascontiguousarray(array).reshape(array.shape)
-    digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-    digest.update(array.tobytes())
 
 
 UNFINISHED = ".unfinished"  # ends the name of a file that is being written, after its writer's id

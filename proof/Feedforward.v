@@ -1,7 +1,7 @@
 (* The feedforward in whole numbers: a perceptron with one hidden layer, or a table of bags.
 
    Each weight of a perceptron is a float, so a whole number over a power of two: W_1 and b_1 over
-   2^unit_1, W_2 and b_2 over 2^unit_2. Its outputs are then whole numbers over a common power of
+   2^shift_1, W_2 and b_2 over 2^shift_2. Its outputs are then whole numbers over a common power of
    two, and what matters is their sign; that this scaling is exact is proved in Scaling.v. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith.
@@ -12,10 +12,10 @@ Inductive activation := Relu | Square.
 
 Record perceptron := Perceptron {
   act : activation;
-  unit_1 : nat;
+  shift_1 : nat;
   W_1 : seq row;      (* columns: the weights into each hidden unit *)
   b_1 : row;
-  unit_2 : nat;
+  shift_2 : nat;
   W_2 : seq row;      (* columns: the weights into each output *)
   b_2 : row
 }.
@@ -28,8 +28,8 @@ Definition affine (W : seq row) (b : row) (x : row) : row :=
 
 Definition hidden (p : perceptron) (H : row) : row := affine (W_1 p) (b_1 p) H.
 
-(* 2^(unit_1 * degree), by which b_2 is scaled to the unit of the products *)
-Definition scale_2 (p : perceptron) : Z := (2 ^ Z.of_nat (unit_1 p * degree (act p)))%Z.
+(* 2^(shift_1 * degree), by which b_2 is scaled to the denominator of the products *)
+Definition scale_2 (p : perceptron) : Z := (2 ^ Z.of_nat (shift_1 p * degree (act p)))%Z.
 
 Definition outputs (p : perceptron) (H : row) : row :=
   affine (W_2 p) [seq (b * scale_2 p)%Z | b <- b_2 p] (map (activate (act p)) (hidden p H)).

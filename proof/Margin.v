@@ -58,14 +58,14 @@ Definition outputs_certain : row -> row -> bool :=
     & all (fun q => (q.2 <? Z.abs q.1 * factor)%Z) (zip Z bounds)].
 
 (* float32 weights, none so small that a device may take it for zero *)
-Definition float32_over (unit : nat) (z : Z) : bool :=
-  let one := (2 ^ Z.of_nat unit)%Z in
+Definition float32_over (shift : nat) (z : Z) : bool :=
+  let one := (2 ^ Z.of_nat shift)%Z in
   (z =? 0)%Z || (one <=? Z.abs z * 2 ^ 126)%Z && (Z.abs z <? one * 2 ^ 128)%Z.
 
 Definition weights_in_range : bool :=
-  [&& unit_1 p <= 149, unit_2 p <= 149,
-      all (all (float32_over (unit_1 p))) (W_1 p), all (float32_over (unit_1 p)) (b_1 p),
-      all (all (float32_over (unit_2 p))) (W_2 p) & all (float32_over (unit_2 p)) (b_2 p)].
+  [&& shift_1 p <= 149, shift_2 p <= 149,
+      all (all (float32_over (shift_1 p))) (W_1 p), all (float32_over (shift_1 p)) (b_1 p),
+      all (all (float32_over (shift_2 p))) (W_2 p) & all (float32_over (shift_2 p)) (b_2 p)].
 
 (* sizes fit, so that no weight is left out where lists are paired up *)
 Definition well_sized : bool :=

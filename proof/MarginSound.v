@@ -15,8 +15,8 @@ Variables (p : perceptron) (width : nat) (most : Z) (H : row).
 Hypotheses (few_1 : few (count_1 width)) (few_2 : few (count_2 p)).
 Hypotheses (sized : size H = width) (few_tokens : (total (absolute H) <= most)%Z).
 
-Let B := bpow radix2 (Z.of_nat (unit_1 p)).
-Let F := bpow radix2 (Z.of_nat (unit_1 p * degree (act p))).
+Let B := bpow radix2 (Z.of_nat (shift_1 p)).
+Let F := bpow radix2 (Z.of_nat (shift_1 p * degree (act p))).
 Let M := IZR (activated_base (act p)).
 
 Lemma M_pos : 0 < M.
@@ -39,14 +39,14 @@ Proof.
 have B0 : 0 <= B by apply: bpow_ge_0.
 rewrite /may_activate /F /degree; case: (act p) => [->|[d [du ->]]].
   by rewrite muln1 -{2}(Rmult_0_r B) RmaxRmult.
-exists d; split=> //; have -> : bpow radix2 (Z.of_nat (unit_1 p * 2)) = B * B.
+exists d; split=> //; have -> : bpow radix2 (Z.of_nat (shift_1 p * 2)) = B * B.
   by rewrite /B -bpow_plus -Nat2Z.inj_add plusE addnn -muln2.
 by ring.
 Qed.
 
 (* one hidden unit *)
 Lemma hidden_close (c : row) (b : Z) z :
-  summed (near u64) (terms (map IZR H) (map (over (unit_1 p)) c) (over (unit_1 p) b)) z ->
+  summed (near u64) (terms (map IZR H) (map (over (shift_1 p)) c) (over (shift_1 p) b)) z ->
   let s := (most * largest c + Z.abs b)%Z in
   Rabs (B * z - IZR (dot H c + b)) <= IZR (growth (count_1 width) * s) / IZR base
   /\ (Z.abs (dot H c + b) <= s)%Z.
@@ -67,7 +67,7 @@ by have /leP := count_whole_terms H c b; rewrite /count_1 sized; lia.
 Qed.
 
 Lemma layer_close h active :
-  may_layer (near u64) (unit_1 p) (W_1 p) (b_1 p) (map IZR H) h ->
+  may_layer (near u64) (shift_1 p) (W_1 p) (b_1 p) (map IZR H) h ->
   Forall2 (may_activate (near u64) (act p)) h active ->
   close M (map (Rmult F) active) (map (activate (act p)) (hidden p H))
     (map (activate (act p)) (hidden_sizes p most)) (hidden_errors p width most)
@@ -93,16 +93,16 @@ Lemma output_close active (c : row) (b : Z) z exact :
   close M (map (Rmult F) active) exact
     (map (activate (act p)) (hidden_sizes p most)) (hidden_errors p width most) ->
   (size active <= size (W_1 p))%N ->
-  summed (near u64) (terms active (map (over (unit_2 p)) c) (over (unit_2 p) b)) z ->
-  Rabs (bpow radix2 (Z.of_nat (unit_2 p)) * F * z - IZR (dot exact c + b * scale_2 p))
+  summed (near u64) (terms active (map (over (shift_2 p)) c) (over (shift_2 p) b)) z ->
+  Rabs (bpow radix2 (Z.of_nat (shift_2 p)) * F * z - IZR (dot exact c + b * scale_2 p))
   <= IZR (output_bound p width most c b) / (M * IZR base).
 Proof.
 move=> cl sa; set U2 := bpow _ _; have M0 := M_pos; have B0 := base_pos.
-have UI x : U2 * (x * bpow radix2 (- Z.of_nat (unit_2 p))) = x.
+have UI x : U2 * (x * bpow radix2 (- Z.of_nat (shift_2 p))) = x.
   by rewrite /U2 (Rmult_comm x) -Rmult_assoc -bpow_plus Z.add_opp_diag_r Rmult_1_l.
 move/(summed_scaled u64 (U2 * F)).
 set ps := [seq q.1 * q.2 | q <- zip (map (Rmult F) active) (map IZR c)].
-have -> : List.map (Rmult (U2 * F)) (terms active (map (over (unit_2 p)) c) (over (unit_2 p) b))
+have -> : List.map (Rmult (U2 * F)) (terms active (map (over (shift_2 p)) c) (over (shift_2 p) b))
     = (ps ++ [:: IZR (b * scale_2 p)])%list.
   rewrite /terms List.map_app /=; congr (_ ++ [:: _])%list; last first.
     by rewrite /over (Rmult_comm U2) Rmult_assoc UI mult_IZR scale_2_F Rmult_comm.
@@ -151,7 +151,7 @@ have far' : IZR (output_bound p width most c b) / (M * IZR base) < Rabs (IZR z).
     last lra.
   by rewrite -abs_IZR /M -(mult_IZR _ base) -mult_IZR; apply: IZR_lt; exact: far.
 have [k1 k2] := sign_kept _ _ _ close_z far'.
-have K0 : 0 < bpow radix2 (Z.of_nat (unit_2 p)) * F.
+have K0 : 0 < bpow radix2 (Z.of_nat (shift_2 p)) * F.
   by apply: Rmult_lt_0_compat; [exact: bpow_gt_0|exact: F_pos].
 split=> [pos|pos].
   by apply: lt_IZR; apply: k1; apply: Rmult_lt_0_compat.
@@ -161,7 +161,7 @@ End Perceptron.
 
 (* T3: binary64, whatever the order of its sums, its rounding mode and its fusing of operations *)
 Theorem rounding_keeps_signs p width most H y :
-  (unit_1 p <= 149)%N -> (unit_2 p <= 149)%N -> outputs_certain p width most H (outputs p H) ->
+  (shift_1 p <= 149)%N -> (shift_2 p <= 149)%N -> outputs_certain p width most H (outputs p H) ->
   may_output binary64 p H y -> Forall2 (fun z' z => 0 < z' <-> (0 < z)%Z) y (outputs p H).
 Proof.
 move=> u1 u2 sure /(output_near u1 u2) out;

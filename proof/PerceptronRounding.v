@@ -10,8 +10,8 @@ Open Scope R_scope.
 
 (* ---- what the device computes ---- *)
 
-(* the float that is a whole number over 2^unit *)
-Definition over (unit : nat) (z : Z) : R := IZR z * bpow radix2 (- Z.of_nat unit).
+(* the float that is a whole number over 2^shift *)
+Definition over (shift : nat) (z : Z) : R := IZR z * bpow radix2 (- Z.of_nat shift).
 
 (* the products of a row with a column of weights, and the bias *)
 Definition terms (x c : seq R) (b : R) : seq R := ([seq q.1 * q.2 | q <- zip x c] ++ [:: b])%list.
@@ -22,24 +22,24 @@ Variable may : R -> R -> Prop.
 Definition may_activate (a : activation) (h y : R) : Prop :=
   if a is Square then may (h * h) y else y = Rmax h 0.
 
-Definition may_layer (unit : nat) (W : seq row) (b : row) (x y : seq R) : Prop :=
-  Forall2 (fun q z => summed may (terms x (map (over unit) q.1) (over unit q.2)) z) (zip W b) y.
+Definition may_layer (shift : nat) (W : seq row) (b : row) (x y : seq R) : Prop :=
+  Forall2 (fun q z => summed may (terms x (map (over shift) q.1) (over shift q.2)) z) (zip W b) y.
 
 (* `y` may be what comes out for the bag H *)
 Definition may_output (p : perceptron) (H : row) (y : seq R) : Prop :=
   exists hidden active,
-    [/\ may_layer (unit_1 p) (W_1 p) (b_1 p) (map IZR H) hidden,
+    [/\ may_layer (shift_1 p) (W_1 p) (b_1 p) (map IZR H) hidden,
         Forall2 (may_activate (act p)) hidden active
-      & may_layer (unit_2 p) (W_2 p) (b_2 p) active y].
+      & may_layer (shift_2 p) (W_2 p) (b_2 p) active y].
 End Device.
 
 (* ---- nothing underflows: binary64 errs relatively only ---- *)
 
-Lemma over_multiple unit z : (unit <= 149)%N -> multiple (-149) (over unit z).
-Proof. move=> /leP h; apply: (@multiple_finer (- Z.of_nat unit)); [lia|by exists z]. Qed.
+Lemma over_multiple shift z : (shift <= 149)%N -> multiple (-149) (over shift z).
+Proof. move=> /leP h; apply: (@multiple_finer (- Z.of_nat shift)); [lia|by exists z]. Qed.
 
-Lemma terms_multiple k unit x c b : (unit <= 149)%N -> (k <= 0)%Z -> Forall (multiple k) x ->
-  Forall (multiple (k - 149)) (terms x (map (over unit) c) (over unit b)).
+Lemma terms_multiple k shift x c b : (shift <= 149)%N -> (k <= 0)%Z -> Forall (multiple k) x ->
+  Forall (multiple (k - 149)) (terms x (map (over shift) c) (over shift b)).
 Proof.
 move=> hu hk mx; apply/Forall_app; split; last first.
   constructor=> //; apply: (@multiple_finer (-149)); [lia|exact: over_multiple].
@@ -47,16 +47,16 @@ elim: mx c => [|x0 x' m0 _ IH] [|w c] //=; constructor=> //.
 by apply: (@multiple_mult k (-149)) => //; apply: over_multiple.
 Qed.
 
-Lemma layer_near k unit W b x y : (unit <= 149)%N -> (-873 <= k <= 0)%Z -> Forall (multiple k) x ->
-  may_layer binary64 unit W b x y ->
-  may_layer (near u64) unit W b x y /\ Forall (multiple (k - 149)) y.
+Lemma layer_near k shift W b x y : (shift <= 149)%N -> (-873 <= k <= 0)%Z -> Forall (multiple k) x ->
+  may_layer binary64 shift W b x y ->
+  may_layer (near u64) shift W b x y /\ Forall (multiple (k - 149)) y.
 Proof.
 move=> hu hk mx; rewrite /may_layer; elim=> [|q z l y' Hz _ [IH1 IH2]]; first by split; constructor.
 have [||S M] := summed_near (k - 149) _ _ _ Hz; [lia|by apply: terms_multiple => //; lia|].
 by split; constructor.
 Qed.
 
-Lemma output_near p H y : (unit_1 p <= 149)%N -> (unit_2 p <= 149)%N ->
+Lemma output_near p H y : (shift_1 p <= 149)%N -> (shift_2 p <= 149)%N ->
   may_output binary64 p H y -> may_output (near u64) p H y.
 Proof.
 move=> h1 h2 [h [a [L1 Ac L2]]]; exists h, a.
@@ -96,15 +96,15 @@ Qed.
 Lemma count_whole_terms x c b : (size (whole_terms x c b) <= (size x).+1)%N.
 Proof. by rewrite size_cat size_map size_zip addn1 ltnS geq_minl. Qed.
 
-(* a first layer of float weights, times its unit, is one of whole numbers *)
-Lemma scaled_layer_1 may_u unit H c b z : summed (near may_u) (terms (map IZR H) (map (over unit)
-  c) (over unit b)) z ->
-  summed (near may_u) (map IZR (whole_terms H c b)) (bpow radix2 (Z.of_nat unit) * z).
+(* a first layer of float weights, times 2^shift, is one of whole numbers *)
+Lemma scaled_layer_1 may_u shift H c b z : summed (near may_u) (terms (map IZR H) (map (over shift)
+  c) (over shift b)) z ->
+  summed (near may_u) (map IZR (whole_terms H c b)) (bpow radix2 (Z.of_nat shift) * z).
 Proof.
-move/(summed_scaled may_u (bpow radix2 (Z.of_nat unit))); set F := bpow _ _.
-have FI x : F * (x * bpow radix2 (- Z.of_nat unit)) = x.
+move/(summed_scaled may_u (bpow radix2 (Z.of_nat shift))); set F := bpow _ _.
+have FI x : F * (x * bpow radix2 (- Z.of_nat shift)) = x.
   by rewrite /F (Rmult_comm x) -Rmult_assoc -bpow_plus Z.add_opp_diag_r Rmult_1_l.
-suff -> : List.map (Rmult F) (terms (map IZR H) (map (over unit) c) (over unit b))
+suff -> : List.map (Rmult F) (terms (map IZR H) (map (over shift) c) (over shift b))
   = map IZR (whole_terms H c b) by [].
 rewrite /terms /whole_terms List.map_app map_cat /=; congr cat; last by rewrite FI.
 by elim: H c => [|h H IH] [|w c] //=;

@@ -1,6 +1,6 @@
 (* T4, routed sums: whole numbers add up without rounding as long as the sum of their sizes is at
    most 2^p, in any order, fused or not, in every format of precision p: float32 (24), float16 (11),
-   bfloat16 (8), binary64 (53). The same holds for multiples of any one unit. *)
+   bfloat16 (8), binary64 (53). The same holds for multiples of any one number. *)
 From Coq Require Import Reals Lra Lia List Permutation ZArith.
 From Flocq Require Import Core.
 From Exactformer Require Import Rounding.

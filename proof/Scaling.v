@@ -12,14 +12,14 @@ Open Scope R_scope.
 Fixpoint real_dot (x y : seq R) : R :=
   match x, y with a :: x, b :: y => a * b + real_dot x y | _, _ => 0 end.
 
-Definition real_layer (unit : nat) (W : seq row) (b : row) (x : seq R) : seq R :=
-  [seq real_dot x (map (over unit) c.1) + over unit c.2 | c <- zip W b].
+Definition real_layer (shift : nat) (W : seq row) (b : row) (x : seq R) : seq R :=
+  [seq real_dot x (map (over shift) c.1) + over shift c.2 | c <- zip W b].
 
 Definition real_activate (a : activation) (h : R) : R := if a is Square then h * h else Rmax h 0.
 
 Definition real_outputs (p : perceptron) (H : row) : seq R :=
-  real_layer (unit_2 p) (W_2 p) (b_2 p)
-    (map (real_activate (act p)) (real_layer (unit_1 p) (W_1 p) (b_1 p) (map IZR H))).
+  real_layer (shift_2 p) (W_2 p) (b_2 p)
+    (map (real_activate (act p)) (real_layer (shift_1 p) (W_1 p) (b_1 p) (map IZR H))).
 
 (* ---- it is the whole-number one over a power of two ---- *)
 
@@ -74,7 +74,7 @@ by rewrite Rmax_left //; nra.
 Qed.
 
 Theorem scaling_is_exact p H :
-  real_outputs p H = map (over (unit_1 p * degree (act p) + unit_2 p)) (outputs p H).
+  real_outputs p H = map (over (shift_1 p * degree (act p) + shift_2 p)) (outputs p H).
 Proof.
 rewrite /real_outputs.
 have -> : map IZR H = map (over 0) H by apply: eq_map => z; rewrite /over /= Rmult_1_r.
@@ -82,7 +82,7 @@ rewrite real_layer_over add0n.
 have -> : [seq (z * 2 ^ Z.of_nat 0)%Z | z <- b_1 p] = b_1 p.
   by rewrite (eq_map (f2 := id)) ?map_id // => z; rewrite Z.mul_1_r.
 rewrite -/(hidden p H) -map_comp.
-rewrite (eq_map (f2 := over (unit_1 p * degree (act p)) \o activate (act p))) => [|z].
+rewrite (eq_map (f2 := over (shift_1 p * degree (act p)) \o activate (act p))) => [|z].
   by rewrite map_comp real_layer_over.
 exact: real_activate_over.
 Qed.

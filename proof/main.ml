@@ -50,13 +50,13 @@ let choice next choices =
 (* ---- a model ---- *)
 
 let perceptron next act =
-  let unit_1 = named next "unit_1" count in
+  let shift_1 = named next "shift_1" count in
   let w_1 = named next "W_1" matrix in
   let b_1 = named next "b_1" row in
-  let unit_2 = named next "unit_2" count in
+  let shift_2 = named next "shift_2" count in
   let w_2 = named next "W_2" matrix in
   let b_2 = named next "b_2" row in
-  Exact.{ act; unit_1; w_1; b_1; unit_2; w_2; b_2 }
+  Exact.{ act; shift_1; w_1; b_1; shift_2; w_2; b_2 }
 
 let feedforward next =
   expect next "feedforward";

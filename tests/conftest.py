@@ -6,6 +6,7 @@ Nothing that needs torch is imported up here: shapes are checked in modules impo
 import os
 import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,23 @@ def interrupted(tmp_path, monkeypatch) -> Path:
         train_seeds(boolean(), PAPER_SEEDS[:2], out=folder, observers=[StopAtFirstLook()])
     assert set(files(folder)) == {"run.json", CHECKPOINT}
     return folder
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Of the explorer's server, started as a user starts it."""
+    from tests.explorer import serving
+
+    with serving() as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(address):
+    """Of that server."""
+    import httpx
+
+    from tests.explorer import SECONDS
+
+    with httpx.Client(base_url=address, timeout=SECONDS) as client:
+        yield client

@@ -1,5 +1,5 @@
 // Just enough of CUDA for g++: the threads of a block run one after another, as coroutines that hand
-// over at __syncthreads, and blocks run in order. So the kernels' own source is tested without a card.
+// over at __syncthreads, and blocks run in order. So the kernels' own source is tested without a GPU.
 #include <cstddef>
 #include <vector>
 #include <ucontext.h>

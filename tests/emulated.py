@@ -1,15 +1,14 @@
 """The kernels of the GPU engine compiled by g++, their threads run one after another."""
 
 import ctypes
-import hashlib
-import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
-from tempfile import gettempdir
+from tempfile import TemporaryDirectory
 
-from exactformer.engine.gpu import Layout, source
+from exactformer.engine.layout import Layout, source
 
 SHIM = Path(__file__).with_name("emulate.h")
 COMPILER = shutil.which("g++")
@@ -19,10 +18,10 @@ OPTIONS = ["-DEMULATED", "-std=c++17", "-w", "-fno-strict-aliasing", "-shared", 
 
 
 class Emulator:
-    """A launcher for `GpuEngine` that needs no card."""
+    """A launcher for `GpuEngine` that needs no GPU."""
 
     def __init__(self, layout: Layout) -> None:
-        self.library = ctypes.CDLL(str(_compiled(layout).resolve()))
+        self.library = _library(layout.options)
 
     def __call__(
         self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
@@ -32,16 +31,12 @@ class Emulator:
         self.library.launch(function, blocks, threads, words, len(arguments))
 
 
-def _compiled(layout: Layout) -> Path:
-    """The library, kept from one run to the next as long as nothing in it changes."""
+@cache
+def _library(options: tuple[str, ...]) -> ctypes.CDLL:
+    """Compiled once in a process. No file is left behind: a loaded library needs none."""
     assert COMPILER, "g++ is missing"
-    code = SHIM.read_text() + source()
-    options = [*layout.options, *OPTIONS]
-    key = hashlib.sha256(" ".join([code, *options]).encode()).hexdigest()[:16]
-    library = Path(gettempdir()) / f"exactformer-kernels-{key}.so"
-    if not library.exists():
-        part = library.with_suffix(f".{os.getpid()}.part")
-        command = [COMPILER, "-x", "c++", *options, "-", "-o", str(part)]
-        subprocess.run(command, input=code, text=True, check=True)
-        part.replace(library)
-    return library
+    with TemporaryDirectory() as folder:
+        library = Path(folder, "kernels.so")
+        command = [COMPILER, "-x", "c++", *options, *OPTIONS, "-", "-o", str(library)]
+        subprocess.run(command, input=SHIM.read_text() + source(), text=True, check=True)
+        return ctypes.CDLL(str(library))

@@ -1,5 +1,6 @@
 """The explorer as a user starts it, and a real browser to look at it: Debian's chromium."""
 
+import http.client
 import json
 import shutil
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
 
+import httpx
 import pytest
 
 if TYPE_CHECKING:
@@ -88,6 +90,37 @@ def serving(*arguments: str) -> Iterator[str]:
     """The address of such a server."""
     with server(*arguments) as served:
         yield served.address
+
+
+def trace(
+    client: httpx.Client, expression, algebra="boolean", weights="constructed"
+) -> httpx.Response:
+    asked = {"algebra": algebra, "weights": weights, "expression": expression}
+    return client.post("/api/trace", json=asked)
+
+
+def refused(response: httpx.Response, *statuses: int) -> str:
+    """The message of an error, which is JSON and neither empty nor a traceback."""
+    assert response.status_code in statuses, response.text
+    assert response.headers["content-type"] == "application/json"
+    message = response.json()["error"]
+    assert message
+    assert "Traceback" not in message
+    return message
+
+
+def raw(address, path, method="GET", headers=(), body=None) -> tuple[int, bytes]:
+    """A request with its path as given: a client that tidies paths would hide the tricks."""
+    where = urlsplit(address)
+    connection = http.client.HTTPConnection(where.hostname or "", where.port, timeout=SECONDS)
+    connection.putrequest(method, path, skip_host="Host" in dict(headers))
+    for name, value in headers:
+        connection.putheader(name, value)
+    connection.endheaders(body)
+    response = connection.getresponse()
+    status, content = response.status, response.read()
+    connection.close()
+    return status, content
 
 
 def main(limits: Mapping[str, float]) -> None:

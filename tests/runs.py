@@ -57,7 +57,7 @@ class Enough(Exception):
 
 
 class StopAtFirstLook(Observer):
-    def looked(self, state: State) -> None:
+    def evaluated(self, state: State) -> None:
         raise Enough
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 
 import exactformer.baselines
+from exactformer.baselines.batches import Batches
 from exactformer.baselines.crvnn import CRvNN, neighbours
 from exactformer.baselines.data import (
     Problems,
@@ -22,17 +23,10 @@ from exactformer.baselines.data import (
 )
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
-from exactformer.baselines.protocol import (
-    RECIPES,
-    OnDevice,
-    Predictor,
-    Recipe,
-    Trainer,
-    learning_rate,
-    network_for,
-    train,
-)
-from exactformer.baselines.state import State
+from exactformer.baselines.predictor import Predictor
+from exactformer.baselines.protocol import Trainer, train
+from exactformer.baselines.recipe import RECIPES, Recipe, network_for
+from exactformer.baselines.state import Inputs, State
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -126,16 +120,14 @@ def test_the_seed_axis_is_each_seed_alone_and_padding_is_nothing(network):
     tokens = torch.from_numpy(padded(expressions))
     depths = torch.tensor([e.depth for e in expressions])
     seeds = [3, 1, 4]
-    logits, penalty = network.forward(
-        stacked(network, seeds), tokens.expand(3, -1, -1), depths.expand(3, -1), 3
-    )
+    together = Inputs(tokens.expand(3, -1, -1), depths.expand(3, -1), 3)
+    logits, penalty = network.forward(stacked(network, seeds), together)
     assert logits.shape == (3, 9, 10)
     for row, seed in enumerate(seeds):
         for b, expression in enumerate(expressions):
-            alone = torch.from_numpy(padded([expression]))[None]
-            one, pen = network.forward(
-                stacked(network, [seed]), alone, depths[None, b : b + 1], int(depths[b])
-            )
+            tokens = torch.from_numpy(padded([expression]))[None]
+            alone = Inputs(tokens, depths[None, b : b + 1], int(depths[b]))
+            one, pen = network.forward(stacked(network, [seed]), alone)
             torch.testing.assert_close(one[0, 0], logits[row, b], atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(pen[0, 0], penalty[row, b], atol=1e-4, rtol=1e-4)
 
@@ -152,7 +144,7 @@ def test_the_input_comes_in_again_at_every_step():
         h = network.block(p, h + E, no_bias)
     last = torch.nn.functional.layer_norm(h[0, 0, -1], (16,))  # the norm's start changes nothing
     expected = last @ p["read_out/weight"][0]
-    found, _ = network.forward(p, tokens, torch.tensor([[3]]), 3)
+    found, _ = network.forward(p, Inputs(tokens, torch.tensor([[3]]), 3))
     torch.testing.assert_close(found[0, 0], expected, atol=1e-5, rtol=1e-4)
 
 
@@ -179,7 +171,8 @@ def test_crvnn_learns_with_finite_gradients():
     p = {k: v.requires_grad_() for k, v in stacked(network, [0]).items()}
     problems = draw_depth_two(listops(), 10, np.random.default_rng(0))
     tokens = torch.from_numpy(problems.tokens)[None]
-    logits, penalty = network.forward(p, tokens, torch.full((1, 10), 2), 2, training=True)
+    inputs = Inputs(tokens, torch.full((1, 10), 2), 2)
+    logits, penalty = network.forward(p, inputs, training=True)
     gradients = torch.autograd.grad(logits.square().sum() + penalty.sum(), list(p.values()))
     for name, gradient in zip(p, gradients, strict=True):
         assert gradient.isfinite().all(), name
@@ -232,15 +225,19 @@ def test_recipes_follow_the_paper():
 
 
 def test_learning_rate():
-    recipe = replace(SHORT, learning_rate=1.0)
-    rates = [learning_rate(recipe, torch.tensor(float(s)), 100).item() for s in (0, 5, 10, 55, 100)]
-    assert rates == pytest.approx([0.3, 0.65, 1.0, 0.525, 0.05])
+    network = Looped(7, 2, width=16, heads=2, hidden=32)
+    data = Batches([every(boolean(), 1)], SHORT, CPU)
+    trainer = Trainer(network, SHORT, State.start(network, [0], CPU), 100, data)
+    fractions = dict(enumerate(trainer.factors[:, 0].tolist(), start=1))
+    known = {5: 0.65, 10: 1.0, 55: 0.525, 100: 0.05}
+    assert {step: fractions[step] for step in known} == pytest.approx(known)
+    assert set(trainer.rates.values()) == {SHORT.learning_rate}
 
 
 def test_a_small_looped_transformer_learns_boolean_depth_one():
     network = Looped(7, 2, FIRE(), width=16, heads=2, hidden=32)
     state = State.start(network, [0, 1], CPU)
-    data = OnDevice([every(boolean(), 1)] * 2, 500, CPU)
+    data = Batches([every(boolean(), 1)] * 2, SHORT, CPU)
     data.arrange([np.arange(10)] * 2)
     trainer = Trainer(network, replace(SHORT, learning_rate=0.01), state, 150, data)
     for _ in range(150):
@@ -255,7 +252,8 @@ def narrow(monkeypatch):
     def small(recipe):
         return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
 
-    monkeypatch.setattr("exactformer.baselines.protocol.network_for", small)
+    for module in ("protocol", "predictor"):
+        monkeypatch.setattr(f"exactformer.baselines.{module}.network_for", small)
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(narrow, tmp_path):

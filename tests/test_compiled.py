@@ -83,3 +83,19 @@ def test_damaged_files_are_made_anew(script, tmp_path, ending, damage):
         result = run(script, **folder)
         assert result.stdout.split() == ["42", str(hits)]
         assert result.stderr == ""
+
+
+def test_a_change_in_a_file_beside_it_counts(tmp_path):
+    script, beside = tmp_path / "script.py", tmp_path / "beside.py"
+    script.write_text(
+        "from beside import FACTOR\n"
+        "from exactformer.engine.compiled import compiled\n"
+        "@compiled\n"
+        "def times(x):\n"
+        "    return FACTOR * x\n"
+        "print(times(7), sum(times.stats.cache_hits.values()))\n"
+    )
+    for factor, expected in ((2, "14 0"), (3, "21 0"), (3, "21 1")):
+        beside.write_text(f"FACTOR = {factor}\n")
+        result = run(script, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+        assert result.stdout.strip() == expected

@@ -1,8 +1,8 @@
 """The GPU engine's kernels, against the oracle, the automaton's definition and the tensor engine.
 
-Where there is no card, the kernels' source is compiled by g++ and its threads run one after another
-(`emulated.py`): with the sizes of the card, and with small ones, so that short texts already take
-many blocks and rounds. On a card the same tests run there as well.
+Where there is no GPU, the kernels' source is compiled by g++ and its threads run one after another
+(`emulated.py`): with the sizes of the GPU, and with small ones, so that short texts already take
+many blocks and rounds. On a GPU the same tests run there as well.
 """
 
 import importlib.util
@@ -22,7 +22,9 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.gpu import GpuEngine, Layout, engine_on
+from exactformer.engine.device import DeviceEngine
+from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
 from exactformer.engine.tensor import TensorEngine
 from tests.algebras import ALGEBRAS, TASKS
@@ -33,7 +35,7 @@ from tests.test_engine_tensor import any_number_of_operands
 from tests.texts import SHAPES, spoil, tree
 from tests.trees import algebras_with_trees, symbols, value
 
-CARD = torch.cuda.is_available() and importlib.util.find_spec("cupy") is not None
+GPU = torch.cuda.is_available() and importlib.util.find_spec("cupy") is not None
 SIZES = {  # of chunks, of the tree of least depths, of a spine
     "emulated": {"first_chunk": 128, "chunk": 64, "fan": 16, "spine": 64},
     "emulated small": {"first_chunk": 32, "chunk": 32, "fan": 4, "spine": 8},
@@ -42,11 +44,11 @@ PLACES = [
     pytest.param(
         name,
         marks=pytest.mark.skipif(
-            not (CARD if name == "card" else COMPILER),
-            reason="no CUDA card with CuPy" if name == "card" else "no g++",
+            not (GPU if name == "GPU" else COMPILER),
+            reason="no CUDA GPU with CuPy" if name == "GPU" else "no g++",
         ),
     )
-    for name in (*SIZES, "card")
+    for name in (*SIZES, "GPU")
 ]
 automaton_for = cache(automaton_of)
 
@@ -62,7 +64,7 @@ def engine(place: str, algebra: Algebra) -> GpuEngine:
 
 
 def engine_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuEngine:
-    if place == "card":
+    if place == "GPU":
         return GpuEngine(automaton, algebra)
     layout = Layout(automaton, **SIZES[place])
     return GpuEngine(automaton, algebra, device="cpu", launch=Emulator(layout), layout=layout)
@@ -70,11 +72,11 @@ def engine_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuEng
 
 def as_bytes(text: str, place: str) -> Tensor:
     data = torch.from_numpy(np.frombuffer(text.encode(), np.uint8).copy())
-    return data.cuda() if place == "card" else data
+    return data.cuda() if place == "GPU" else data
 
 
 def as_ids(ids: list[int], place: str) -> Tensor:
-    return torch.tensor(ids, dtype=torch.uint8, device="cuda" if place == "card" else "cpu")
+    return torch.tensor(ids, dtype=torch.uint8, device="cuda" if place == "GPU" else "cpu")
 
 
 def test_every_case(place):
@@ -126,7 +128,7 @@ def test_many_rounds(place, shape):
     """Enough tokens for several rounds of several blocks, with words and without."""
     rng = Random(shape)
     for algebra in (arithmetic(), listops()):
-        ids = tree(algebra, shape, 100_000 if place == "card" else 12_000, rng)
+        ids = tree(algebra, shape, 100_000 if place == "GPU" else 12_000, rng)
         text = " ".join(algebra.vocabulary[i] for i in ids)
         expected = run(automaton_for(algebra), ids)
         assert engine(place, algebra).value(as_bytes(text, place)) == expected
@@ -217,7 +219,7 @@ def test_spans_too_long_to_shrink_are_left_to_others(place):
     assert trial.value_of_ids(as_ids([0, 4, *([2, 3] * 5000), 1], place)) is None
 
 
-def test_falls_back_to_tensors_without_a_card():
-    found = engine_on("cpu", automaton_for(boolean()), boolean())
+def test_falls_back_to_tensors_without_a_gpu():
+    found = DeviceEngine(automaton_for(boolean()), boolean(), "cpu").parallel
     assert isinstance(found, TensorEngine)
     assert found.value(as_bytes("(1&(~0))", "cpu")) == 0

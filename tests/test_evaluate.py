@@ -5,6 +5,7 @@ import pytest
 
 from exactformer.domains.catalog import boolean
 from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw
 from exactformer.evaluate import accuracy_by_depth
 
 
@@ -26,24 +27,32 @@ class Constant:
 
 
 def test_the_oracle_is_always_right(task):
-    counts = accuracy_by_depth(Oracle(), task, [1, 4, 9], 20, np.random.default_rng(0))
-    assert counts == {1: (20, 20), 4: (20, 20), 9: (20, 20)}
+    scores = dict(accuracy_by_depth([Oracle()], task, [1, 4, 9], 20, np.random.default_rng(0)))
+    assert {depth: score.right for depth, score in scores.items()} == {1: 20, 4: 20, 9: 20}
+    assert {len(score.lengths) for score in scores.values()} == {20}
 
 
 def test_counts_by_depth_and_no_answer_is_wrong(task):
-    counts = accuracy_by_depth(Shallow(), task, [2, 3], 10, np.random.default_rng(0))
-    assert counts[2].correct == 10
-    assert counts[3] == (0, 10)
+    scores = dict(accuracy_by_depth([Shallow()], task, [2, 3], 10, np.random.default_rng(0)))
+    assert (scores[2].right, scores[3].right) == (10, 0)
 
 
 def test_the_generator_decides_the_problems():
     def right(seed: int) -> int:
         rng = np.random.default_rng(seed)
-        return accuracy_by_depth(Constant(), boolean(), [5], 200, rng)[5].correct
+        ((_, score),) = accuracy_by_depth([Constant()], boolean(), [5], 200, rng)
+        return score.right
 
     assert right(3) == right(3)
     assert len({right(seed) for seed in range(4)}) > 1
     assert 50 < right(3) < 150
+
+
+def test_problems_are_shared_out_among_predictors():
+    rng, again = np.random.default_rng(0), np.random.default_rng(0)
+    ((_, score),) = accuracy_by_depth([Oracle(), Shallow()], boolean(), [3], 25, rng)
+    assert score.right == 13  # the first of each pair
+    assert score.lengths == [len(problem) for problem in draw(boolean(), 3, 25, again)]
 
 
 def test_too_few_answers_are_an_error():
@@ -52,4 +61,4 @@ def test_too_few_answers_are_an_error():
             return []
 
     with pytest.raises(ValueError, match="each of 5 problems, found 0"):
-        accuracy_by_depth(Short(), boolean(), [1], 5, np.random.default_rng(0))
+        dict(accuracy_by_depth([Short()], boolean(), [1], 5, np.random.default_rng(0)))

@@ -12,11 +12,12 @@ import pytest
 import torch
 
 import exactformer as ef
-from exactformer.api import SHIPPED, Model
+from exactformer.api import Model
 from exactformer.domains.expression import Expression
 from exactformer.model.feedforward import MLP
 from exactformer.model.iterations import most_iterations, require_feasible
 from exactformer.model.predict import Outcome
+from exactformer.named import SHIPPED
 from tests.algebras import TASKS
 
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.toml"))

@@ -13,7 +13,7 @@ import pytest
 from safetensors.numpy import save
 
 from benchmarks.tables import read_off_all
-from exactformer.api import construct, find
+from exactformer.api import construct, load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, listops
 from exactformer.domains.reference import evaluate
@@ -226,4 +226,4 @@ def test_uncertified_weights_and_long_tables_are_not_kept(tmp_path):
     assert result.returncode == 0
     assert not caches.exists()
     with pytest.raises(ValueError, match="certified exact"):
-        read_off(SMALL, find(SMALL, str(path)).weights)
+        read_off(SMALL, load(path, SMALL).weights)

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from exactformer import kernel
-from exactformer.api import SHIPPED, construct
+from exactformer.api import construct
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.definition import load_algebra
@@ -24,6 +24,7 @@ from exactformer.model.construct import dense
 from exactformer.model.encode import initial_state
 from exactformer.model.feedforward import MLP
 from exactformer.model.storage import to_file
+from exactformer.named import SHIPPED
 from exactformer.verify import Findings, check
 from exactformer.weightfile import WeightFile
 from tests.algebras import ENDS, MINUS, S3
@@ -227,8 +228,8 @@ def describe(weights: Weights) -> str:
             f"G_PE {words(weights.G_PE)} G_R {words(G_R) if len(G_R) else 0}",
             f"W_Q {words(weights.W_Q.T)} W_K {words(weights.W_K.T)}",
             f"feedforward {f.activation}",
-            f"unit_1 0 W_1 {words(f.W_1.T)} b_1 {words(f.b_1)}",
-            f"unit_2 0 W_2 {words(f.W_2.T)} b_2 {words(f.b_2)}\n",
+            f"shift_1 0 W_1 {words(f.W_1.T)} b_1 {words(f.b_1)}",
+            f"shift_2 0 W_2 {words(f.W_2.T)} b_2 {words(f.b_2)}\n",
         ]
     )
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import exactformer as ef
-from exactformer.api import SHIPPED
 from exactformer.domains.catalog import CATALOG, describe
+from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.record import read_record

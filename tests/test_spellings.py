@@ -14,9 +14,10 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
-from exactformer.engine import card, readers, tensor
-from exactformer.engine.card import CardEngine
-from exactformer.engine.gpu import GpuEngine, Layout
+from exactformer.engine import device, readers, tensor
+from exactformer.engine.device import DeviceEngine
+from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.layout import Layout
 from tests.emulated import COMPILER, Emulator
 from tests.runs import exactformer
 
@@ -106,23 +107,23 @@ def outcome(read, text: str | bytes) -> str | int:
 def test_spellings_that_were_misread(name, tmp_path):
     algebra = load_algebra(definition(name, tmp_path))
     engine = construct(algebra).fast_engine("fast")
-    on_a_card = CardEngine(engine.automaton, algebra, "cpu")
+    on_device = DeviceEngine(engine.automaton, algebra, "cpu")
     readings = [
         lambda text: evaluate(parse(algebra, text)),
         engine.value,
-        on_a_card.value,
+        on_device.value,
     ]
     if COMPILER:
         layout = Layout(engine.automaton, **SIZES)
-        by_kernels = CardEngine(engine.automaton, algebra, "cpu")
-        by_kernels.card = GpuEngine(
+        by_kernels = DeviceEngine(engine.automaton, algebra, "cpu")
+        by_kernels.parallel = GpuEngine(
             engine.automaton, algebra, device="cpu", launch=Emulator(layout), layout=layout
         )
         readings.append(by_kernels.value)
     limits = {"WORTH_SHARING": 1, "SMALLEST_PART": 4, "second_core": AtOnce}
     for case, text, expected in CASES:
         if case == name:
-            with changed(card, WORTH_A_CARD=1):
+            with changed(device, WORTH_A_LAUNCH=1):
                 assert [outcome(read, text) for read in readings] == [expected] * len(readings)
             with changed(readers, **limits):
                 assert outcome(engine.value, text) == expected
@@ -152,7 +153,7 @@ def test_random_algebras(monkeypatch):
 
 
 def test_the_attack_finds_a_reader_with_another_rule(monkeypatch):
-    """Words for operators that a card takes alone, as it once did."""
+    """Words for operators that a GPU takes alone, as it once did."""
 
     def every_byte(words, algebra) -> None:
         made(words, algebra)

@@ -253,7 +253,7 @@ def test_a_checkpoint_is_used(interrupted, paper_run, monkeypatch):
     looks = []
 
     class Watch(Observer):
-        def looked(self, state: State) -> None:
+        def evaluated(self, state: State) -> None:
             looks.append([seed.spent for seed in state.seeds])
 
     results = train_seeds(ef.boolean(), PAPER_SEEDS[:2], out=interrupted, observers=[Watch()])

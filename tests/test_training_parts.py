@@ -26,12 +26,10 @@ from exactformer.training.estimators import ESTIMATORS, Memory
 from exactformer.training.loop import State, Trainer, begin
 from exactformer.training.parameters import (
     LEARNED,
-    adam_step,
     export,
     generator,
     initial,
     outputs,
-    schedule,
 )
 from exactformer.training.recipe import Recipe, change, recipe_for
 
@@ -153,21 +151,18 @@ def test_padding_stays_zero_and_is_cut_off(task):
 
 
 def test_schedule():
-    recipe = Recipe(steps=1_000)
-    assert schedule(recipe, 0) == pytest.approx(0.3)
-    assert schedule(recipe, 50) == pytest.approx(0.65)
-    assert schedule(recipe, 100) == pytest.approx(1)
-    assert schedule(recipe, 550) == pytest.approx((1 + 0.05) / 2)
-    assert schedule(recipe, 1_000) == pytest.approx(0.05)
-    factors = [schedule(recipe, step) for step in range(1_001)]
-    assert factors == sorted(factors[:101]) + sorted(factors[101:], reverse=True)
+    adam = Trainer(boolean(), Recipe(steps=1_000)).adam
+    fractions = [adam.fraction(step) for step in range(1_001)]
+    known = {0: 0.3, 50: 0.65, 100: 1, 550: (1 + 0.05) / 2, 1_000: 0.05}
+    assert {step: fractions[step] for step in known} == pytest.approx(known)
+    assert fractions == sorted(fractions[:101]) + sorted(fractions[101:], reverse=True)
 
 
 def test_adam_is_torchs_for_each_seed():
     """One seed's gradients are far above the clip, one's far below; they start at other steps."""
     recipe = Recipe(steps=40)
-    algebra = boolean()
-    state = begin(algebra, recipe, [1, 2])
+    trainer = Trainer(boolean(), recipe)
+    adam, state = trainer.adam, begin(boolean(), recipe, [1, 2])
     scales, head_start = [50.0, 1e-3], [0, 7]
     rng = torch.Generator().manual_seed(0)
     expected, optimizers = [], []
@@ -188,15 +183,16 @@ def test_adam_is_torchs_for_each_seed():
             for name in LEARNED
         }
         steps = [step - head_start[row] for row in training]
-        factors = [schedule(recipe, s) for s in steps]
-        adam_step(rows, gradients, recipe, factors, [s + 1 for s in steps])
+        means, squares = ({name: rows[f"{name}.{kind}"] for name in LEARNED} for kind in "mv")
+        factors = adam.factors(steps, [s + 1 for s in steps])
+        adam.update(rows, gradients, means, squares, trainer.rates, factors)
         for place, row in enumerate(training):
             for name in LEARNED:
                 expected[row][name].grad = gradients[name][place].clone()
             norm = torch.nn.utils.clip_grad_norm_(list(expected[row].values()), recipe.clip)
             assert (norm > recipe.clip) == (row == 0)
             for group in optimizers[row].param_groups:
-                group["lr"] = group["rate"] * factors[place]
+                group["lr"] = group["rate"] * adam.fraction(steps[place])
             optimizers[row].step()
     for row in range(2):
         for name in LEARNED:

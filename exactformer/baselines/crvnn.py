@@ -6,7 +6,7 @@ against those of the left and right neighbours and of doing nothing, is the prob
 token goes into its right neighbour now. That neighbour becomes Cell(left, itself) as far as it
 happened. The last token is never consumed; it is read out when no other exists.
 
-The seeds' axis S stands in front; b problems, n places (the tokens between START and END).
+The seeds' axis S stands in front; b problems, n positions (the tokens between START and END).
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from exactformer.baselines.looped import layer_norm, linear, one_hot, random_linear, unit_norm
 from exactformer.baselines.positions import Parameters
+from exactformer.baselines.state import Inputs
 
 TINY = 1e-9
 
@@ -36,7 +37,6 @@ class CRvNN:
     output_dropout: float = 0.2
 
     def initial(self, generator: torch.Generator) -> Parameters:
-        """Random parameters of one seed, without the seeds' axis."""
         d = self.width
         vectors = {"start": d, "end": d, "composed": self.feature, "left_alone": self.feature}
         parameters: Parameters = {
@@ -56,25 +56,21 @@ class CRvNN:
         return parameters | unit_norm("norm", d)
 
     def forward(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        depths: Tensor,
-        steps: int,
-        training: bool = False,
+        self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Token ids (S, b, n), padded with -1, to logits (S, b, values) and a penalty (S, b).
+        """Logits of the values, and a penalty for tokens that are left over.
 
-        Depths and steps are not used: the network stops by itself. In training it goes on to the
-        last step that any problem could need, so that every batch does the same work.
+        Depths are not used: the network stops by itself. In training it goes on to the last step
+        that any problem could need, so that every batch does the same work.
         """
+        tokens = inputs.tokens
         S, b, n = tokens.shape
         length = (tokens >= 0).sum(-1, keepdim=True)  # (S, b, 1)
-        place = torch.arange(n + 2, device=tokens.device)
-        inside = (place >= 1) & (place <= length)
-        exists = place <= length + 1  # START and END too
-        may_go = (inside & (place < length)).unsqueeze(-1)
-        x = self._start(p, tokens, place, inside, exists, length, training)
+        position = torch.arange(n + 2, device=tokens.device)
+        inside = (position >= 1) & (position <= length)
+        exists = position <= length + 1  # START and END too
+        may_go = (inside & (position < length)).unsqueeze(-1)
+        x = self._start(p, tokens, position, inside, exists, length, training)
         exist = exists.to(x.dtype)
         composed = torch.zeros_like(exist).unsqueeze(-1)
         running = torch.ones(S, b, 1, dtype=torch.bool, device=tokens.device)
@@ -91,7 +87,7 @@ class CRvNN:
             running = running & (left_over > 1) & (t < length)
             if not training and not running.any():
                 break
-        at_last = (place == length).to(x.dtype)
+        at_last = (position == length).to(x.dtype)
         answer = (x * at_last.unsqueeze(-1)).sum(2)
         answer = F.dropout(answer, self.output_dropout, training)
         logits = linear(answer, p["read_out/weight"], p["read_out/bias"])
@@ -103,7 +99,7 @@ class CRvNN:
         self,
         p: Mapping[str, Tensor],
         tokens: Tensor,
-        place: Tensor,
+        position: Tensor,
         inside: Tensor,
         exists: Tensor,
         length: Tensor,
@@ -115,9 +111,9 @@ class CRvNN:
         x = torch.bmm(hot, p["embedding"]).view(S, b, n, -1)
         x = F.dropout(x, self.input_dropout, training)
         x = F.pad(linear(x, p["input/weight"], p["input/bias"]), (0, 0, 1, 1))
-        is_end = (place == length + 1).unsqueeze(-1)
+        is_end = (position == length + 1).unsqueeze(-1)
         x = torch.where(inside.unsqueeze(-1), x, 0.0)
-        x = torch.where((place == 0).view(-1, 1), p["start"][:, None, None], x)
+        x = torch.where((position == 0).view(-1, 1), p["start"][:, None, None], x)
         x = torch.where(is_end, p["end"][:, None, None], x)
         x = linear(x, p["initial/weight"], p["initial/bias"])
         return layer_norm(x, p["norm/gain"], p["norm/shift"]) * exists.unsqueeze(-1)

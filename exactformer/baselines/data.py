@@ -5,7 +5,8 @@ Tokens are padded with -1; values are indices into the algebra's values.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, reduce
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,12 +30,15 @@ class Problems:
 
     def __add__(self, other: "Problems") -> "Problems":
         width = max(self.tokens.shape[1], other.tokens.shape[1])
-        tokens = [widened(part.tokens, width) for part in (self, other)]
+        tokens = [widened(problems.tokens, width) for problems in (self, other)]
         return Problems(
             np.concatenate(tokens),
             np.concatenate([self.values, other.values]),
             np.concatenate([self.depths, other.depths]),
         )
+
+    def __getitem__(self, rows: NDArray[np.int64]) -> "Problems":
+        return Problems(self.tokens[rows], self.values[rows], self.depths[rows])
 
     @cached_property
     def members(self) -> list[NDArray[np.int64]]:
@@ -62,11 +66,18 @@ def every(algebra: Algebra, depth: int) -> Problems:
     return Problems(padded(expressions), values, np.full(len(expressions), depth))
 
 
-def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.int64]:
-    """As many places as problems, each value equally often (to within one), in random order.
+@lru_cache(maxsize=8)
+def depths_one_and_two(algebra: Algebra) -> Problems:
+    """All problems of depth 1, then all of depth 2, these in an order that is random but fixed."""
+    two = every(algebra, 2)
+    return every(algebra, 1) + two[np.random.default_rng(0).permutation(len(two))]
 
-    A value with too many problems gets some of them, another a new set each time; one with too few
-    gets them again and again.
+
+def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.int64]:
+    """As many indices as problems, each value equally often (to within one), in random order.
+
+    Of a value with too many problems some are drawn, anew at each call; those of a value with too
+    few are repeated.
     """
     classes = problems.members
     quota = np.full(len(classes), len(problems) // len(classes))
@@ -93,13 +104,8 @@ def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Pr
             found = np.flatnonzero(drawn.values == value)[: quota[value]]
             quota[value] -= len(found)
             take.append(found)
-        rows = np.concatenate(take)
-        kept.append(Problems(drawn.tokens[rows], drawn.values[rows], drawn.depths[rows]))
-    everything = kept[0]
-    for part in kept[1:]:
-        everything = everything + part
-    order = rng.permutation(count)
-    return Problems(everything.tokens[order], everything.values[order], everything.depths[order])
+        kept.append(drawn[np.concatenate(take)])
+    return reduce(add, kept)[rng.permutation(count)]
 
 
 def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
@@ -110,7 +116,7 @@ def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> P
     inner[np.arange(count), (rng.random(count) * arity).astype(np.int64)] = True
     digits = rng.integers(len(algebra.values), size=(count, m, m))
     inner_operator, inner_arity = (
-        part.reshape(count, m) for part in _draw_operators(algebra, count * m, rng)
+        drawn.reshape(count, m) for drawn in _draw_operators(algebra, count * m, rng)
     )
     absent = np.arange(m) >= inner_arity[..., None]
     operands = np.where(absent, 0, digits)

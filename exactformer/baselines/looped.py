@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exactformer.baselines.positions import Parameters, Positions
+from exactformer.baselines.state import Inputs
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -54,7 +55,6 @@ class Looped:
     hidden: int = 512
 
     def initial(self, generator: torch.Generator) -> Parameters:
-        """Random parameters of one seed, without the seeds' axis."""
         d = self.width
         parameters: Parameters = {
             "embedding": 0.1 * torch.randn(self.vocabulary, d, generator=generator)
@@ -69,18 +69,10 @@ class Looped:
         return parameters | self.positions.initial(d, self.heads, generator)
 
     def forward(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        depths: Tensor,
-        steps: int,
-        training: bool = False,
+        self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Token ids (S, b, n), padded with -1, and depths (S, b) to logits (S, b, values).
-
-        `steps` is the largest depth there is. The second result is a penalty for each problem,
-        here zero.
-        """
+        """Logits of the values after as many steps as a problem is deep, and no penalty."""
+        tokens, depths, steps = inputs
         S, b, n = tokens.shape
         inside = tokens >= 0
         E = torch.bmm(

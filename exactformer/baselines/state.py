@@ -1,9 +1,9 @@
-"""What a network must offer to be trained, and the state of its training, on disk too."""
+"""What a network must offer to be trained, and the state of its training, in memory and on disk."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from safetensors.torch import save
@@ -23,24 +23,31 @@ FORMAT = "exactformer baseline 2"
 MOST_EPOCHS = 1 << 20
 
 
-class Network(Protocol):
-    """An architecture of one's own joins the protocol by having these two."""
+class Inputs(NamedTuple):
+    """A batch of b problems for each of S seeds."""
 
-    def initial(self, generator: torch.Generator) -> Parameters: ...
+    tokens: Tensor  # (S, b, n): ids, padded with -1
+    depths: Tensor  # (S, b)
+    steps: int  # at least the largest depth
+
+
+class Network(Protocol):
+    """What training asks of a network; `exactformer.baselines.recipe` knows those there are."""
+
+    def initial(self, generator: torch.Generator) -> Parameters:
+        """Random parameters of one seed, without the seeds' axis."""
+        ...
 
     def forward(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        depths: Tensor,
-        steps: int,
-        training: bool = False,
-    ) -> tuple[Tensor, Tensor]: ...
+        self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
+    ) -> tuple[Tensor, Tensor]:
+        """Logits of the values, (S, b, values), and a penalty to be added to the loss, (S, b)."""
+        ...
 
 
 @dataclass
 class State:
-    """Everything that training needs to go on; the seeds' axis comes first in every tensor."""
+    """All that is needed to resume training; the seeds' axis comes first in every tensor."""
 
     parameters: Parameters
     mean: Parameters  # Adam's moments
@@ -83,7 +90,7 @@ class State:
 
     @classmethod
     def read(cls, path: Path, header: dict[str, Any], start: "State") -> "State":
-        """What was written, on the device of `start`, which has tensors of the same shapes."""
+        """The state in a file, on the device of `start`, which has tensors of the same shapes."""
         try:
             found, tensors = read_safetensors(path, "pt", FORMAT)
             fields = Place(found).fields(("format", *header, *cls.PLAIN, "sha256"))
@@ -118,10 +125,10 @@ class State:
                     f"found {tensor.dtype} of {tuple(tensor.shape)}"
                 )
         moved = {name: tensor.to(own[name].device) for name, tensor in tensors.items()}
-        parts: dict[str, Any] = {name: moved[name] for name in self.SINGLES}
+        fields: dict[str, Any] = {name: moved[name] for name in self.SINGLES}
         for group in self.GROUPS:
-            parts[group] = {name: moved[f"{group}/{name}"] for name in getattr(self, group)}
-        return State(**parts)
+            fields[group] = {name: moved[f"{group}/{name}"] for name in getattr(self, group)}
+        return State(**fields)
 
 
 def _content(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:

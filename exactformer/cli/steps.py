@@ -52,12 +52,12 @@ def trace(
         write_trace(html, Choices(domain, weights), expression)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
-    from exactformer.api import find
+    from exactformer.api import load
     from exactformer.progress import bar
 
     by = iterations or "depth"
     require_feasible(parsed, None if no_limit else MOST_TRACED, iterations=by)
-    model, most = find(domain, weights), most_iterations(parsed, by)
+    model, most = load(weights, domain), most_iterations(parsed, by)
     number = count_from(1)
     with bar() as tell:
         steps = model.trace(parsed, by, lambda step: tell("iterations", next(number), most))

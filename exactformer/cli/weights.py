@@ -19,9 +19,9 @@ def construct(
     as_json: Json = False,
 ) -> None:
     """Write weights made by hand (or shipped ones) to a file."""
-    from exactformer.api import find
+    from exactformer.api import load
 
-    find(domain, weights).save(out)
+    load(weights, domain).save(out)
     print(json.dumps({"written": str(out)}, ensure_ascii=False) if as_json else out)
 
 
@@ -84,9 +84,9 @@ def certify(
     as_json: Json = False,
 ) -> None:
     """Decide whether weights are exact at every depth and length."""
-    from exactformer.api import find
+    from exactformer.api import load
 
-    certificate = find(domain, weights).certify()
+    certificate = load(weights, domain).certify()
     if out is not None:
         certificate.save(out)
     print(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else certificate)
@@ -135,8 +135,9 @@ def verify(
         print(said if as_json else f"rejected: {shown}")
         raise typer.Exit(1) from None
     name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
-    built_in = is_built_in(findings.algebra)
-    origin = "built in" if built_in else "as asked for" if algebra else "not built in"
+    origin = "as asked for" if algebra else "not built in"
+    if is_built_in(findings.algebra):
+        origin = "built in"
     reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
     reason += ", and exact by the extracted checker" if kernel else ""
     if as_json:

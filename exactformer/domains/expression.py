@@ -75,7 +75,7 @@ class Expression:
     def slots(self) -> NDArray[np.int16]:
         """The ids the transformer reads: in prefix notation with EMPTY after each `)`.
 
-        The root stands in the same place in both: no `)` comes before it.
+        The root has the same index in both: no `)` comes before it.
         """
         if not self.algebra.closing_slot:
             return self.ids
@@ -95,7 +95,7 @@ def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
 
 
 def packs(algebra: Algebra) -> bool:
-    """Whether symbols are told apart without spaces: single characters, operators no words.
+    """Whether symbols can be distinguished without spaces: single characters, operators no words.
 
     Values that never stand side by side may be letters or digits.
     """

@@ -18,9 +18,9 @@ struct Round {
 
     // `bound` is a multiple of THREADS, so that each array is aligned.
     __device__ Round(int *memory, int bound_, int chunks_) : bound(bound_), chunks(chunks_) {
-        int blocks = parts(bound / THREADS, 4) * 4;
+        int blocks = ceil_div(bound / THREADS, 4) * 4;
         shape = (unsigned int *)memory, place = shape + bound, closes = place + bound;
-        size_t bits = (size_t)bound * parts(FIRST_CHUNK > CHUNK ? FIRST_CHUNK : CHUNK, 32);
+        size_t bits = (size_t)bound * ceil_div(FIRST_CHUNK > CHUNK ? FIRST_CHUNK : CHUNK, 32);
         firsts = closes + bits, inner = (int *)(firsts + bits);
         kept = (unsigned int *)(inner + (size_t)bound * NOTED), left = (int *)(kept + bound);
         right = left + bound, depth = right + bound;
@@ -52,7 +52,7 @@ template <int N> __device__ int sum_before(int x, int *total) {
 
 // The tree of least depths. A level's nodes come in groups of FAN, padded so that groups are whole;
 // the node of a group is on the level above.
-__device__ constexpr int above(int size) { return parts(parts(size, FAN), FAN) * FAN; }
+__device__ constexpr int above(int size) { return ceil_div(ceil_div(size, FAN), FAN) * FAN; }
 
 // Which nodes of a group are below `level`, a bit each.
 __device__ inline unsigned int below(const Round &round, const int *low, int height, int group,
@@ -86,13 +86,13 @@ template <int SIDE> __device__ int nearest(const Round &round, int chunk, int le
         at /= FAN;
         if (bits) break;
         if (count <= FAN) return -1;
-        low += size, size = above(size), count = parts(count, FAN), height++;
+        low += size, size = above(size), count = ceil_div(count, FAN), height++;
     }
     at = at * FAN + pick();
     while (height > 0) {
         height--;
         size = round.bound, count = round.chunks, low = round.low;
-        for (int i = 0; i < height; i++) low += size, size = above(size), count = parts(count, FAN);
+        for (int i = 0; i < height; i++) low += size, size = above(size), count = ceil_div(count, FAN);
         bits = below(round, low, height, at, count, level);
         at = at * FAN + pick();
     }

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -65,10 +66,19 @@ def _check(data: bytes) -> None:
         raise OSError("damaged")
 
 
+@cache
+def _sources_sha256(folder: Path) -> str:
+    """A hash of a folder's code. Machine code contains the functions that it calls and the
+    constants that it names; numba notices changes only in the file of the function itself.
+    """
+    return sha256(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py")))).hexdigest()
+
+
 class CheckedCache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
-        stamp = self._impl.locator.get_source_stamp()
+        folder = Path(function.__code__.co_filename).parent
+        stamp = self._impl.locator.get_source_stamp(), _sources_sha256(folder)
         self._cache_file = CheckedFiles(self._cache_path, self._impl.filename_base, stamp)
 
     def save_overload(self, sig: Any, data: Any) -> None:

@@ -1,14 +1,14 @@
 // Contract: the spans of a segment become one span with a map, and the next text is written.
 
-// The first entries of a chunk's slot, in a column of shared memory.
+// The first entries of a chunk's rest, in a column of shared memory.
 template <class Entry> struct Staged {
     enum { SHARE = 4 / sizeof(Entry) };
     unsigned int *column;
 
-    __device__ Staged(const Entry *slot, int count, void *room)
+    __device__ Staged(const Entry *rest, int count, void *room)
         : column((unsigned int *)room + threadIdx.x) {
         for (int i = 0; i < count; i += 4 * SHARE) {
-            uint4 some = *(const uint4 *)(slot + i);
+            uint4 some = *(const uint4 *)(rest + i);
             unsigned int *to = column + i / SHARE * THREADS;
             to[0] = some.x, to[THREADS] = some.y, to[2 * THREADS] = some.z, to[3 * THREADS] = some.w;
         }
@@ -19,13 +19,13 @@ template <class Entry> struct Staged {
 };
 
 template <class Entry, int SIZE>
-__device__ void contract_chunk(Round &round, int chunk, const Entry *slots, const Tables &tables,
+__device__ void contract_chunk(Round &round, int chunk, const Entry *rests, const Tables &tables,
                                Byte *pool, Item *out, int map, void *room) {
     int low = round.lowest(chunk), before = round.before(chunk), closing = round.closing(chunk);
     int start = 0, segment = 0, length = 0, inner = 0;
     int next_inner = closing ? round.inner[chunk] : 0;
-    const Entry *own = slots + (size_t)chunk * SIZE;
-    Staged<Entry> slot(own, before, room);
+    const Entry *own = rests + (size_t)chunk * SIZE;
+    Staged<Entry> rest(own, before, room);
     Item item = 0;
     Cell state = 0, next_state = 0;
     Through through;  // of the values that the segment's innermost span may have
@@ -56,31 +56,31 @@ __device__ void contract_chunk(Round &round, int chunk, const Entry *slots, cons
                 inner = innermost<SIZE>(opener);
             }
             segment++;
-            next_state = (Cell)slots[at_least(inner - 1, 0)];
+            next_state = (Cell)rests[at_least(inner - 1, 0)];
             if (first < SIZE && segment < NOTED) {  // asked for before it is needed
                 next_inner = round.inner[(size_t)segment * round.bound + chunk];
             }
-            for (; start < at; start++) *out++ = slot[start];
-            item = slot[at];
+            for (; start < at; start++) *out++ = rest[start];
+            item = rest[at];
             length = 1;
         } else {
             state = next_state;  // of the span `length` levels further out
-            next_state = (Cell)slots[at_least(inner - length - 1, 0)];
+            next_state = (Cell)rests[at_least(inner - length - 1, 0)];
             if (length == 1) {
                 through.reset();
                 go_through_map();
             }
             through.enter(tables, state);
-            for (; start < at; start++) through.read(tables, slot[start]);
+            for (; start < at; start++) through.read(tables, rest[start]);
             through.leave(tables);
-            item = slot[at];
+            item = rest[at];
             go_through_map();
             length++;
         }
         start = at + 1;
     }
     end_segment();
-    for (; start < before; start++) *out++ = slot[start];
+    for (; start < before; start++) *out++ = rest[start];
     // Opening parentheses, the innermost segment first; in the text it comes last.
     int highest = low + round.opening(chunk);
     unsigned int kept = round.kept[chunk];
@@ -98,12 +98,12 @@ __device__ void contract_chunk(Round &round, int chunk, const Entry *slots, cons
 }
 
 template <class Entry, int SIZE>
-__device__ void contract_of(int block, Round &round, const Entry *slots, const Tables &tables,
+__device__ void contract_of(int block, Round &round, const Entry *rests, const Tables &tables,
                             Byte *pool, Item *next, void *room) {
     int chunk = block * THREADS + threadIdx.x;
     if (chunk >= round.chunks) return;
     unsigned int place = round.place[chunk];
-    contract_chunk<Entry, SIZE>(round, chunk, slots, tables, pool,
+    contract_chunk<Entry, SIZE>(round, chunk, rests, tables, pool,
                                 next + round.first_item[block] + (place & 65535),
                                 round.first_map[block] + (place >> 16), room);
 }

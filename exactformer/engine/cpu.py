@@ -20,7 +20,7 @@ from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared
 from exactformer.engine.scan import END, MIXED
 from exactformer.engine.tables import tables_of
 
-CONTEXT = 1 << 12  # bytes around an error that are looked at
+CONTEXT = 1 << 12  # bytes around an error that are decoded
 
 
 class CpuEngine:
@@ -47,7 +47,7 @@ class CpuEngine:
         self.read(reader, array, 0, len(array))
         value = self.result(reader)
         if value is None:
-            decode(data, first_line)  # a byte that is no text is the first thing to tell
+            decode(data, first_line)  # a byte that is no text is reported first
             raise self.error(reader, array, first_line=first_line)
         return value
 
@@ -64,10 +64,10 @@ class CpuEngine:
         return results
 
     def lines(
-        self, text: Bytes, first_line: int = 1, told: int | None = None
+        self, text: Bytes, first_line: int = 1, most_errors: int | None = None
     ) -> list[str | ExpressionError | None]:
-        """The value of each line of a text, or what is wrong with it; None for a bad line after
-        as many as are `told`.
+        """The value of each line of a text, or its error; None for each bad line after the first
+        `most_errors`.
         """
         ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
         begins = np.append(0, ends[:-1] + 1)
@@ -77,17 +77,17 @@ class CpuEngine:
         ]
         errors = 0
         for i in np.flatnonzero(numbers < 0).tolist():
-            if errors == told and self.reads_bytes:  # else the parser may still find a value
+            if errors == most_errors and self.reads_bytes:  # else the parser may still find a value
                 break
-            result = self._alone(text[begins[i] : ends[i]], first_line + i)
+            result = self.value_or_error(text[begins[i] : ends[i]].tobytes(), first_line + i)
             errors += isinstance(result, ExpressionError)
-            results[i] = result if told is None or errors <= told else None
+            results[i] = result if most_errors is None or errors <= most_errors else None
         return results
 
-    def _alone(self, line: Bytes, number: int) -> str | ExpressionError:
-        """What a line is that the pass over all lines found no value for."""
+    def value_or_error(self, line: bytes, number: int) -> str | ExpressionError:
+        """The value of one line, whose number in its file an error names."""
         try:
-            return self.value(line.tobytes(), number)
+            return self.value(line, number)
         except ExpressionError as error:
             return error
 
@@ -95,7 +95,7 @@ class CpuEngine:
         self, reader: Reader, text: Bytes, begin: int, end: int, *, final: bool = True
     ) -> None:
         """Read text[begin:end]. If more is to come, tokens near the end are left to be read then:
-        `reader.place` says from where on.
+        `reader.position` says from where on.
         """
         if final:
             read_shared(reader, text, begin, end)
@@ -127,16 +127,16 @@ class CpuEngine:
         skipped: int | None = None,
         visible: int = 0,
     ) -> ExpressionError:
-        """What the parser would say of the place where a reader stopped. Within a stream: how many
-        bytes came before `text`, and after how many bytes the last one came that can be seen.
+        """The parser's error for the position where a reader stopped. Within a stream, `skipped`
+        bytes came before `text`, and the last visible character ended at byte `visible`.
         """
         grammar, algebra = grammar_of(self.algebra), self.algebra
-        begin, row, depth = reader.place, reader.row, reader.depth
+        begin, row, depth = reader.position, reader.row, reader.depth
         state = int(self.automaton.grammar[row // self.tables.width])
         # In packed text a value is taken at once, even if a word goes on after it.
         while 0 < begin < len(text) and _within_word(text, begin):
             begin -= 1
-        if begin < reader.place:
+        if begin < reader.position:
             state = grammar.after_operand.index(state)
         tail = bytes(text[begin : begin + CONTEXT]).decode("utf-8", "replace")
         scanner = self.algebra.lexicon.scanner
@@ -154,21 +154,22 @@ class CpuEngine:
         if failure is None or (words and failure[0] == len(words)):
             # The grammar refuses all that the pass does, but for this.
             raise ValueError(TOO_WIDE)
-        place, problem = failure
+        which, problem = failure
         before = bytes(text[:begin]).decode("utf-8", "replace")
         whole = before + tail
-        if place < len(words):
-            offset = len(before) + matches[place].start()
-            found = describe(algebra, words[place], empty=False)
+        if which < len(words):
+            offset = len(before) + matches[which].start()
+            found = describe(algebra, words[which], empty=False)
         else:
             offset = len(whole.rstrip())
             found = describe(algebra, None, empty=row == TOP and not depth)
         problem = problem.replace("{found}", found)
         if skipped is None:
             return ExpressionError(problem, whole, offset, first_line)
-        at = skipped + begin + len(tail[: offset - len(before)].encode())
-        at = at if place < len(words) else visible
-        return ExpressionError(problem, whole, offset, byte=at)
+        byte = visible
+        if which < len(words):
+            byte = skipped + begin + len(tail[: offset - len(before)].encode())
+        return ExpressionError(problem, whole, offset, byte=byte)
 
 
 def encode(text: str) -> bytes | None:
@@ -179,7 +180,7 @@ def encode(text: str) -> bytes | None:
         return None
 
 
-def _within_word(text: Bytes, place: int) -> bool:
-    """Whether a word goes on over this place."""
-    around = bytes(text[place - 1 : place + 4]).decode("utf-8", "replace")
+def _within_word(text: Bytes, i: int) -> bool:
+    """Whether a word has begun before text[i] and goes on there."""
+    around = bytes(text[i - 1 : i + 4]).decode("utf-8", "replace")
     return re.match(r"\w\w", around) is not None

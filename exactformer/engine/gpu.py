@@ -3,7 +3,7 @@
 `kernels.cu` holds the idea: every round makes the text shorter by a constant factor, whatever its
 shape, and leaves a text of the same language. This file lays out the memory, launches the rounds
 without waiting for any of them, and reads the value at the end. How long the text of each round
-is becomes known on the card only; what the host knows is how long it can be at most:
+is becomes known on the GPU only; what the host knows is how long it can be at most:
 
     a chunk leaves fewer than two segments, a segment one span, a span two parentheses and at most
     `longest` tokens between them.
@@ -17,163 +17,34 @@ caller: the answer None means "malformed, or not decided here".
 """
 
 import importlib
-import importlib.util
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.tensor import TensorEngine, Words, longest_span
+from exactformer.engine.layout import Layout, ceil_div, source
+from exactformer.engine.tensor import Words
 
-HERE = Path(__file__).parent
-FIRST_CHUNK = 128  # bytes of the text that a thread reduces
-CHUNK = 64  # items that it reduces in later rounds
-FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 PIECE = 64  # bytes that a thread reads words from
 SMALL_LEXICON = 8  # bits of the hash of one that shared memory holds
-MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
-NONE = 15  # stands for no value in a map
-NOTED = 8  # segments of a chunk that are noted
-SPINE = 1024  # threads of the blocks that add up
-SHARED_TABLE = 24 << 10  # larger tables stay in the card's main memory
-CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
-MOST_BYTES = 2_000_000_000  # of a text: depths and places are 32-bit
+MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
-ERROR, RESULT, BRACKETS, LENGTH = 0, 2, 3, 4  # places in the control block
+ERROR, RESULT, BRACKETS, LENGTH = 0, 2, 3, 4  # indices in the control block
 BOTH_BRACKETS = 3
 
 
-class Launcher(Protocol):
-    """Whatever runs the kernels: a card, or a stand-in."""
-
-    def __call__(
-        self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
-    ) -> None: ...
-
-
-class Layout:
-    """The automaton as the kernels read it, and the constants they are compiled with."""
-
-    def __init__(
-        self,
-        automaton: SpanAutomaton,
-        first_chunk: int = FIRST_CHUNK,
-        chunk: int = CHUNK,
-        fan: int = FAN,
-        spine: int = SPINE,
-    ) -> None:
-        states, self.tokens = automaton.step.shape
-        self.values = automaton.n_values
-        self.space, self.bad = self.tokens, self.tokens + 1
-        self.width = self.tokens + 2
-        self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
-        self.spine = spine
-        trap = states  # one more state, that nothing leads out of
-        self.cell = np.dtype(next(t for t in CELLS if trap < 1 << 8 * np.dtype(t).itemsize))
-        table = np.full((states + 1, self.width), trap)
-        table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
-        table[:, self.space] = np.arange(states + 1)
-        table[:, CLOSE] = self.bad
-        value = automaton.value
-        table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        self.states, self.start = states + 1, automaton.start
-        cells, maps = [table], np.zeros((0, 16))
-        holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
-        if holes and len(holes[0]) <= np.iinfo(self.cell).max:
-            vectors, enter, onward = holes
-            cells += [enter, onward]
-            ends = table[vectors, CLOSE]
-            maps = np.full((len(vectors), 16), NONE)
-            maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
-        self.holes = len(maps)
-        tables = maps.astype(np.uint8).tobytes()
-        tables += b"".join(part.astype(self.cell).tobytes() for part in cells)
-        tables += bytes(-len(tables) % 16)
-        self.tables = np.frombuffer(tables, np.uint8)
-        self.table_shared = len(self.tables) <= SHARED_TABLE
-        self.map_bytes = -(-self.values // 16) * 16
-        # Longer spans would keep the text from shrinking; see `finish` in kernels.cu.
-        self.longest = min(longest_span(automaton, CHUNK), chunk // 4 - 2)
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        constants = {
-            "OPEN": OPEN,
-            "CLOSE": CLOSE,
-            "FIRST_VALUE": FIRST_VALUE,
-            "TOKENS": self.tokens,
-            "VALUES": self.values,
-            "STATES": self.states,
-            "HOLES": self.holes,
-            "START": self.start,
-            "CELL": CELLS[self.cell.type],
-            "TABLE_BYTES": len(self.tables),
-            "TABLE_SHARED": int(self.table_shared),
-            "FIRST_CHUNK": self.first_chunk,
-            "CHUNK": self.chunk,
-            "FAN": self.fan,
-            "SPINE": self.spine,
-        }
-        return tuple(f"-D{name}={value}" for name, value in constants.items())
-
-    def stack_bytes(self, chunk: int, entry_bytes: int) -> int:
-        """Of a block's stacks in shared memory: see `Column` in reduce.h."""
-        return chunk * (self.threads + (entry_bytes == 4)) * entry_bytes
-
-    @property
-    def shared_bytes(self) -> int:
-        return len(self.tables) if self.table_shared else 0
-
-
-def _holes(
-    table: NDArray[np.integer], tokens: int, values: int
-) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]] | None:
-    """The automaton of spans that hold one span of unknown value: for each of its states, which
-    state each value would lead to; by state, where it begins; by its state and token, how it goes
-    on. None where there are many.
-    """
-    on_values = table[:, FIRST_VALUE : FIRST_VALUE + values]
-    vectors, enter = np.unique(on_values, axis=0, return_inverse=True)
-    numbers = {row.tobytes(): i for i, row in enumerate(vectors)}
-    rows = list(vectors)
-    onward: list[list[int]] = []
-    while len(onward) < len(rows):  # rows are added while they are gone through
-        if len(rows) > MOST_HOLES:
-            return None
-        following = table[rows[len(onward)]].T  # a row for each token
-        for row in following[FIRST_VALUE:tokens]:
-            if row.tobytes() not in numbers:
-                numbers[row.tobytes()] = len(rows)
-                rows.append(row.copy())
-        nowhere = numbers[following[-1].tobytes()]  # all values lead to the state without a way out
-        onward.append(
-            [
-                numbers[row.tobytes()] if FIRST_VALUE <= token < tokens else nowhere
-                for token, row in enumerate(following)
-            ]
-        )
-    return np.array(rows), enter.reshape(-1), np.array(onward)
-
-
-def engine_on(
-    device: torch.device | str, automaton: SpanAutomaton, algebra: Algebra
-) -> "GpuEngine | TensorEngine":
-    """The kernels on a card where CuPy can compile them, else tensor operations."""
-    if torch.device(device).type == "cuda" and importlib.util.find_spec("cupy"):
-        return GpuEngine(automaton, algebra, device=device)
-    return TensorEngine(automaton, algebra, device=device)
+# Runs a kernel: its name, blocks, threads, bytes of shared memory, arguments.
+Launcher = Callable[[str, int, int, int, Sequence[int]], None]
 
 
 class GpuEngine:
-    """Values of texts that are on the card. `launch` and `layout` are replaced by tests only."""
+    """Values of texts that are on the GPU. `launch` and `layout` are replaced by tests only."""
 
     def __init__(
         self,
@@ -184,16 +55,15 @@ class GpuEngine:
         launch: Launcher | None = None,
         layout: Layout | None = None,
     ) -> None:
-        self.algebra = algebra
         self.device = torch.device(device)
         self.layout = layout or Layout(automaton)
-        self.launch = launch or CardLauncher(self.layout)
+        self.launch = launch or CupyLauncher(self.layout)
         self.words = Words(algebra)
         self.rounds = 0  # of the last text; the last one covers all that is left
         self.tables = self._bytes(self.layout.tables)
 
     def value(self, text: Tensor) -> int | None:
-        """Index of the value of a text, given as its bytes on the card; None if it has none."""
+        """Index of the value of a text, given as its bytes on the GPU; None if it has none."""
         if self.words.bytes_suffice:
             found = self._evaluate(text, len(text), self._byte_tokens)
             if found is not None or not self.words.has_longer:
@@ -206,7 +76,7 @@ class GpuEngine:
         return None if tokens is None else self._evaluate(tokens, len(tokens), self._same_tokens)
 
     def value_of_ids(self, ids: Tensor) -> int | None:
-        """The same of token ids, as unsigned bytes on the card."""
+        """The same of token ids, as unsigned bytes on the GPU."""
         return self._evaluate(ids, len(ids), self._same_tokens)
 
     # ------------------------------------------------------------ front ends
@@ -227,20 +97,18 @@ class GpuEngine:
 
     @cached_property
     def _lexicon(self) -> tuple[Tensor, int, int]:
-        places, bits, factor = self.words.lexicon()
-        return torch.from_numpy(places.view(np.int32)).to(self.device), bits, factor
+        spellings, bits, factor = self.words.lexicon()
+        return torch.from_numpy(spellings.view(np.int32)).to(self.device), bits, factor
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)
 
     def _read_words(self, text: Tensor, control: Tensor) -> Tensor | None:
-        """The token ids of a text; the only place that waits for the card before the end."""
-        pieces = _parts(len(text), PIECE)
-        blocks = _parts(pieces, self.layout.threads)
-        marks, counts = (
-            self._ints(4 * pieces),
-            self._ints(blocks),
-        )  # two a piece, for starts and edges
+        """The token ids of a text; the only step that waits for the GPU before the end."""
+        pieces = ceil_div(len(text), PIECE)
+        blocks = ceil_div(pieces, self.layout.threads)
+        marks = self._ints(4 * pieces)  # two bits a byte: where words start, and where they end
+        counts = self._ints(blocks)
         lexicon, bits, factor = self._lexicon
         known = [text.data_ptr(), len(text)]
         found = [marks.data_ptr(), marks.data_ptr() + 8 * pieces, counts.data_ptr()]
@@ -269,38 +137,38 @@ class GpuEngine:
         self.rounds = len(plan) + 1
         maps = sum(2 * chunks for chunks, _ in plan) + 4 * layout.threads
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)
-        memory = self._ints(_round_ints(plan[0][0], layout))
+        memory = self._ints(layout.round_ints(plan[0][0]))
         most = [max((c for _, c in plan[i::2]), default=0) for i in (0, 1)]
         texts = [self._ints(max(c, layout.threads * layout.chunk)) for c in most]  # by turns
         entries = plan[0][0] * layout.first_chunk
-        slots = torch.empty(entries * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
+        rests = torch.empty(entries * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
         item_stack = layout.stack_bytes(layout.chunk, 4)
         for r, (chunks, capacity) in enumerate(plan):
-            blocks = _parts(chunks, layout.threads)
-            place = [control.data_ptr(), r, memory.data_ptr(), chunks]
+            blocks = ceil_div(chunks, layout.threads)
+            known = [control.data_ptr(), r, memory.data_ptr(), chunks]
             following = texts[r % 2].data_ptr()
             if r == 0:
                 given = [text.data_ptr(), control.data_ptr(), memory.data_ptr(), chunks, table]
-                given += [tokens.data_ptr(), slots.data_ptr()]
+                given += [tokens.data_ptr(), rests.data_ptr()]
                 stack = layout.stack_bytes(layout.first_chunk, layout.cell.itemsize)
                 self._run("reduce_bytes", blocks, given, stack + 256 + layout.shared_bytes)
             else:
                 stack = item_stack
-                given = [texts[1 - r % 2].data_ptr(), *place, table, pool.data_ptr()]
+                given = [texts[1 - r % 2].data_ptr(), *known, table, pool.data_ptr()]
                 self._run(
-                    "reduce_items", blocks, [*given, slots.data_ptr()], stack + layout.shared_bytes
+                    "reduce_items", blocks, [*given, rests.data_ptr()], stack + layout.shared_bytes
                 )
-            self._run("depth_spine", None, place)
-            self._run("link", blocks, place)
-            self._run("match", blocks, place)
-            self._run("item_spine", None, [*place, capacity])
-            given = [*place, slots.data_ptr(), table, pool.data_ptr(), following]
+            self._run("depth_spine", None, known)
+            self._run("link", blocks, known)
+            self._run("match", blocks, known)
+            self._run("item_spine", None, [*known, capacity])
+            given = [*known, rests.data_ptr(), table, pool.data_ptr(), following]
             self._run("contract", blocks, given, stack + layout.shared_bytes)
             if r == 0:
-                most_items = max(_parts(plan[0][1], layout.chunk), layout.threads) * layout.chunk
-                slots = self._ints(most_items)
+                most_items = max(ceil_div(plan[0][1], layout.chunk), layout.threads) * layout.chunk
+                rests = self._ints(most_items)
         given = [texts[0].data_ptr(), texts[1].data_ptr(), control.data_ptr(), memory.data_ptr()]
-        given += [table, pool.data_ptr(), slots.data_ptr()]
+        given += [table, pool.data_ptr(), rests.data_ptr()]
         self._run("finish", 1, given, item_stack + layout.shared_bytes)
         found = control.tolist()
         return None if found[ERROR] else found[RESULT]
@@ -310,9 +178,9 @@ class GpuEngine:
         layout = self.layout
         plan: list[tuple[int, int]] = []
         while not plan or length > layout.threads * layout.chunk:
-            chunks = _parts(length, layout.chunk if plan else layout.first_chunk)
+            chunks = ceil_div(length, layout.chunk if plan else layout.first_chunk)
             length = min(length, 2 * chunks * (layout.longest + 2))
-            plan.append((_parts(chunks, layout.threads) * layout.threads, length))
+            plan.append((ceil_div(chunks, layout.threads) * layout.threads, length))
         return plan
 
     def _run(
@@ -334,33 +202,8 @@ def _aligned(text: Tensor) -> Tensor:
     return text.clone() if text.data_ptr() % 16 else text
 
 
-def _parts(whole: int, size: int) -> int:
-    return -(-whole // size)
-
-
-def _round_ints(chunks: int, layout: Layout) -> int:
-    """Room for what a round knows of its chunks and blocks: see `Round` in chunks.h."""
-    tree, size = 0, chunks
-    for _ in range(10):  # levels, more than 32-bit numbers of chunks can have
-        tree += size
-        size = _parts(_parts(size, layout.fan), layout.fan) * layout.fan
-    bits = _parts(max(layout.first_chunk, layout.chunk), 32)
-    of_a_chunk = 5 + 2 * bits + NOTED
-    of_a_block = 4 * (_parts(chunks, 4 * layout.threads) * 4)
-    return of_a_chunk * chunks + of_a_block + tree
-
-
-def source() -> str:
-    """The kernels in one piece: compilers' caches do not look into included files."""
-
-    def included(match: re.Match[str]) -> str:
-        return (HERE / match[1]).read_text()
-
-    return re.sub(r'^#include "(\w+\.h)"$', included, (HERE / "kernels.cu").read_text(), flags=re.M)
-
-
-class CardLauncher:
-    """The kernels on the card, compiled at first use; CuPy keeps what it compiled."""
+class CupyLauncher:
+    """The kernels on the GPU, compiled at first use; CuPy keeps what it compiled."""
 
     def __init__(self, layout: Layout) -> None:
         self.cupy: Any = importlib.import_module("cupy")

@@ -2,7 +2,7 @@
 
 Those of the built-in algebras are shipped; others are kept in the user's folder of caches, under a
 name that comes from all that decides about them: the algebra, the weights, the format and the code
-that makes tables. The hash in a file tells damage, but whoever can write there can write a hash,
+that makes tables. The hash in a file shows damage, but whoever can write there can write a hash,
 too. So no value is taken on trust: tables must have the grammar of the algebra and its value in
 every case, which is what certified weights were proved to have. All that a file vouches for is that
 the weights were certified, and in that it is trusted as the installed code is. A file that is not
@@ -25,10 +25,10 @@ from exactformer.domains.catalog import CATALOG, algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP, grammar_of
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
+from exactformer.named import find_weights, is_constructed
 from exactformer.weightfile import (
     WeightFile,
     content_sha256,
-    find_weights,
     pack_header,
     read_safetensors,
     remove_unfinished,
@@ -48,7 +48,7 @@ MAKERS = ("domains", "model", "verify", "certify.py", "engine/automaton.py", "en
 
 def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
     """The tables of weights, by the name a user gives them, if any are kept."""
-    identity = _identity(algebra, weights) if soon_made(algebra) else None
+    identity = _identity(algebra, weights)
     if identity is None:
         return None
     tables = None
@@ -61,7 +61,7 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
 
 def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
     """Keep them for `find_tables`, if that can be."""
-    identity = _identity(algebra, weights) if soon_made(algebra) else None
+    identity = _identity(algebra, weights)
     path = _path(algebra, identity) if identity else None
     if identity is None or path is None:
         return
@@ -151,7 +151,7 @@ def _has_grammar(algebra: Algebra, tables: SpanAutomaton) -> bool:
 
 def _forgets_order(algebra: Algebra, tables: SpanAutomaton) -> bool:
     """Whether any two operands lead to the same state in either order, so that one order of each
-    case is enough; where every order is looked at, there is nothing to say.
+    case is enough; where every order is a case, nothing is required.
     """
     if _every_order(algebra):
         return True
@@ -166,7 +166,7 @@ def _has_values(algebra: Algebra, tables: SpanAutomaton) -> bool:
         operator = np.full(len(operands), algebra.first_operator + o)
         state = np.full(len(operands), tables.start)
         for token in algebra.notation.arrange(operator, [*(FIRST_VALUE + operands.T)]):
-            state = tables.step[state, token]  # never refused: the grammar was looked at
+            state = tables.step[state, token]  # never refused: the grammar was checked
         if (tables.value[state] != results).any():
             return False
     return True
@@ -179,9 +179,11 @@ def _every_order(algebra: Algebra) -> bool:
 
 def _identity(algebra: Algebra, weights: str) -> str | None:
     """The hash of weights in a file; constructed ones are known by their name. None for weights of
-    another algebra. Raises ValueError for a file that holds none.
+    another algebra, and where tables take long to make; a ValueError for a file without weights.
     """
-    if weights.split("/")[0] == "constructed":
+    if not soon_made(algebra):
+        return None
+    if is_constructed(weights):
         return weights
     file = WeightFile.read(find_weights(weights, algebra.name))
     return file.sha256 if file.algebra == algebra else None

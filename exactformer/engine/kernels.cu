@@ -28,8 +28,8 @@
 //   table    table[state * WIDTH + token] is the next state; with CLOSE for the token, the token of
 //            the span's value, or BAD.
 //   item     32 bits of a text after the first round: a token, OPENED | state, or MAPPED | map.
-//   entry    what a chunk's stack and its slot hold: an item without OPENED, or a state.
-//   slot     room for a chunk's size of entries, where it leaves what it did not reduce.
+//   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
+//   rest     room for a chunk's size of entries, where it leaves what it did not reduce.
 //   low      the least depth inside a chunk; with minima over FAN, FAN*FAN ... chunks, a tree.
 //   spine    a kernel of one block that adds up what the blocks counted.
 //   control  error, maps in use, result, brackets seen, then the length of the text of each round.
@@ -41,7 +41,7 @@
 // CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, FIRST_CHUNK, CHUNK, FAN, and SPINE
 // (threads of a spine).
 
-#ifndef EMULATED  // tests run this very source without a card
+#ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
 #endif
 
@@ -51,14 +51,14 @@ typedef CELL Cell;
 
 enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
 enum { THREADS = FAN * FAN, MAP_BYTES = (VALUES + 15) / 16 * 16 };
-enum { ERROR = 0, MAPS = 1, RESULT = 2, BRACKETS = 3, LENGTH = 4 };  // places in the control block
+enum { ERROR = 0, MAPS = 1, RESULT = 2, BRACKETS = 3, LENGTH = 4 };  // indices in the control block
 enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; more are searched again
 #define OPENED 0x80000000u
 #define MAPPED 0x40000000u
 
 __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
-__device__ constexpr int parts(int whole, int size) { return (whole + size - 1) / size; }
+__device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
 #include "chunks.h"
@@ -72,29 +72,29 @@ __device__ constexpr int parts(int whole, int size) { return (whole + size - 1) 
 
 __device__ inline int chunks_of(const int *control, long long r) {
     int length = control[ERROR] ? 0 : control[LENGTH + r];
-    return r == 0 ? parts(length, FIRST_CHUNK) : length <= THREADS * CHUNK ? 0 : parts(length, CHUNK);
+    return r == 0 ? ceil_div(length, FIRST_CHUNK) : length <= THREADS * CHUNK ? 0 : ceil_div(length, CHUNK);
 }
 
 extern "C" __global__ void reduce_bytes(const Byte *text, int *control, int *memory, long long bound,
                                         const uint4 *memory_of_tables, const Byte *tokens,
-                                        Cell *slots) {
+                                        Cell *rests) {
     Cell *stack = (Cell *)shared_memory;
     Byte *spelt = (Byte *)(stack + FIRST_CHUNK * Column<Cell>::STEP);
     for (int i = threadIdx.x; i < 256; i += blockDim.x) spelt[i] = tokens[i];
     Tables tables(memory_of_tables, spelt + 256);
     __syncthreads();
     Round round(memory, (int)bound, chunks_of(control, 0));
-    reduce_bytes_of(blockIdx.x, round, text, control[LENGTH], tables.next, spelt, stack, slots);
+    reduce_bytes_of(blockIdx.x, round, text, control[LENGTH], tables.next, spelt, stack, rests);
 }
 
 extern "C" __global__ void reduce_items(const Item *text, int *control, long long r, int *memory,
                                         long long bound, const uint4 *memory_of_tables,
-                                        const Byte *pool, Item *slots) {
+                                        const Byte *pool, Item *rests) {
     Round round(memory, (int)bound, chunks_of(control, r));
     if (blockIdx.x * THREADS >= round.chunks) return;
     Item *stack = (Item *)shared_memory;
     Tables tables(memory_of_tables, stack + CHUNK * Column<Item>::STEP);
-    reduce_items_of(blockIdx.x, round, text, control[LENGTH + r], tables.next, pool, stack, slots);
+    reduce_items_of(blockIdx.x, round, text, control[LENGTH + r], tables.next, pool, stack, rests);
 }
 
 extern "C" __global__ void depth_spine(int *control, long long r, int *memory, long long bound) {
@@ -123,24 +123,24 @@ extern "C" __global__ void item_spine(int *control, long long r, int *memory, lo
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
-    contract(int *control, long long r, int *memory, long long bound, const void *slots,
+    contract(int *control, long long r, int *memory, long long bound, const void *rests,
              const uint4 *memory_of_tables, Byte *pool, Item *next) {
     Round round(memory, (int)bound, chunks_of(control, r));
     if (blockIdx.x * THREADS >= round.chunks) return;
     int room = r ? CHUNK * sizeof(Item) : FIRST_CHUNK * sizeof(Cell);
     Tables tables(memory_of_tables, (Byte *)shared_memory + room * THREADS);
     if (r) {
-        contract_of<Item, CHUNK>(blockIdx.x, round, (const Item *)slots, tables, pool, next,
+        contract_of<Item, CHUNK>(blockIdx.x, round, (const Item *)rests, tables, pool, next,
                                  shared_memory);
     } else {
-        contract_of<Cell, FIRST_CHUNK>(blockIdx.x, round, (const Cell *)slots, tables, pool, next,
+        contract_of<Cell, FIRST_CHUNK>(blockIdx.x, round, (const Cell *)rests, tables, pool, next,
                                        shared_memory);
     }
 }
 
 // All rounds that are left, by one block. Rounds leave their texts in two buffers by turns.
 extern "C" __global__ void finish(Item *odd, Item *even, int *control, int *memory,
-                                  const uint4 *memory_of_tables, Byte *pool, Item *slots) {
+                                  const uint4 *memory_of_tables, Byte *pool, Item *rests) {
     __shared__ int length;
     if (control[ERROR]) return;
     Item *stack = (Item *)shared_memory;
@@ -152,8 +152,8 @@ extern "C" __global__ void finish(Item *odd, Item *even, int *control, int *memo
     __syncthreads();
     for (;;) {
         int before = length;
-        Round round(memory, THREADS, parts(before, CHUNK));
-        reduce_items_of(0, round, text, before, tables.next, pool, stack, slots);
+        Round round(memory, THREADS, ceil_div(before, CHUNK));
+        reduce_items_of(0, round, text, before, tables.next, pool, stack, rests);
         __syncthreads();
         if (round.chunks <= 1) break;
         add_up_depths<THREADS>(round, control);
@@ -164,15 +164,15 @@ extern "C" __global__ void finish(Item *odd, Item *even, int *control, int *memo
         __syncthreads();
         add_up_items<THREADS>(round, control, &length, before / 2);
         if (control[ERROR]) return;
-        contract_of<Item, CHUNK>(0, round, slots, tables, pool, other, stack);
+        contract_of<Item, CHUNK>(0, round, rests, tables, pool, other, stack);
         Item *swapped = text;
         text = other, other = swapped;
         __syncthreads();
     }
     if (threadIdx.x == 0) {
         bool single = length > 0 && memory[0] == 1;  // one entry is left, and it is no parenthesis
-        bool value = single && slots[0] >= FIRST_VALUE && slots[0] < FIRST_VALUE + VALUES;
-        control[RESULT] = value ? (int)slots[0] - FIRST_VALUE : -1;
+        bool value = single && rests[0] >= FIRST_VALUE && rests[0] < FIRST_VALUE + VALUES;
+        control[RESULT] = value ? (int)rests[0] - FIRST_VALUE : -1;
         if (!value) control[ERROR] = 1;
     }
 }

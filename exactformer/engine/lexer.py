@@ -12,20 +12,20 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.lexicon import BYTE_CLASSES, SPACES, WORD
 
 SPACE, LONGER = 254, 255  # instead of a token id: white space, and "ask the trie"
-MOST_PLACES = 1 << 14  # of the trie, which then takes 8 MB
-NONE = 255  # a place in the trie that is the end of no token
+MOST_NODES = 1 << 14  # of the trie, which then takes 8 MB
+NONE = 255  # a node of the trie that is the end of no token
 
 
 @dataclass(frozen=True)
 class Lexer:
-    """Tables by byte. The trie's root is 0, which also stands for "no such way"."""
+    """Tables by byte. The trie's root is 0, which also stands for "no such node"."""
 
     token: NDArray[np.uint8]  # (256,): token id, SPACE or LONGER
     is_word: NDArray[np.uint8]  # (256,): may belong to a word
-    trie: NDArray[np.uint16]  # (places * 256,): the place after one more byte
-    trie_token: NDArray[np.uint8]  # (places,): token id, SPACE or NONE
+    trie: NDArray[np.uint16]  # (nodes * 256,): the node after one more byte
+    trie_token: NDArray[np.uint8]  # (nodes,): token id, SPACE or NONE
     words: dict[bytes, int]  # of more than one byte, with their token ids
-    look_ahead: int  # bytes that decide about a token, and that an error is told from
+    look_ahead: int  # bytes that decide about a token, and that an error is reported from
 
 
 def lexer_of(algebra: Algebra) -> Lexer | None:
@@ -47,23 +47,23 @@ def lexer_of(algebra: Algebra) -> Lexer | None:
             token[spelt[0]] = number
     is_word = [byte >= 128 or kind == WORD for byte, kind in enumerate(BYTE_CLASSES)]
 
-    places: list[dict[int, int]] = [{}]
+    nodes: list[dict[int, int]] = [{}]
     ends: list[int] = [NONE]
     for spelt, number in (symbols | spaces).items():
-        place = 0
+        node = 0
         for byte in spelt:
-            if byte not in places[place]:
-                places[place][byte] = len(places)
-                places.append({})
+            if byte not in nodes[node]:
+                nodes[node][byte] = len(nodes)
+                nodes.append({})
                 ends.append(NONE)
-            place = places[place][byte]
-        ends[place] = number
-    if len(places) > MOST_PLACES:
+            node = nodes[node][byte]
+        ends[node] = number
+    if len(nodes) > MOST_NODES:
         return None
-    trie = np.zeros((len(places), 256), dtype=np.uint16)
-    for place, ways in enumerate(places):
-        for byte, there in ways.items():
-            trie[place, byte] = there
+    trie = np.zeros((len(nodes), 256), dtype=np.uint16)
+    for node, following in enumerate(nodes):
+        for byte, child in following.items():
+            trie[node, byte] = child
     return Lexer(
         token,
         np.array(is_word, dtype=np.uint8),

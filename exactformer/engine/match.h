@@ -2,7 +2,7 @@
 
 // Depth at the start of each block, and the upper levels of the tree of least depths.
 template <int N> __device__ void add_up_depths(Round &round, int *control) {
-    int blocks = parts(round.chunks, THREADS), each = parts(blocks, N);
+    int blocks = ceil_div(round.chunks, THREADS), each = ceil_div(blocks, N);
     int first = at_most(threadIdx.x * each, blocks), last = at_most(first + each, blocks);
     int size = above(round.bound), *low = round.low + round.bound + size;
     int rise = 0, total;
@@ -18,8 +18,8 @@ template <int N> __device__ void add_up_depths(Round &round, int *control) {
     if (total != 0) control[ERROR] = 1;  // `(` without `)`
     __syncthreads();
     size = above(size);
-    for (int count = blocks; count > 1; count = parts(count, FAN), low += size, size = above(size)) {
-        for (int i = threadIdx.x; i < parts(count, FAN); i += N) {
+    for (int count = blocks; count > 1; count = ceil_div(count, FAN), low += size, size = above(size)) {
+        for (int i = threadIdx.x; i < ceil_div(count, FAN); i += N) {
             int least = low[i * FAN];
 #pragma unroll
             for (int k = 1; k < FAN; k++) least = at_most(least, low[at_most(i * FAN + k, count - 1)]);
@@ -31,7 +31,7 @@ template <int N> __device__ void add_up_depths(Round &round, int *control) {
 
 // A set of entries of a chunk, kept in registers.
 template <int SIZE> struct Entries {
-    enum { WORDS = parts(SIZE, 32) };
+    enum { WORDS = ceil_div(SIZE, 32) };
     unsigned int word[WORDS];
 
     __device__ void load(const unsigned int *from, int apart, int before) {
@@ -164,7 +164,7 @@ template <int SIZE> __device__ void match_of(int block, Round &round) {
 // Where each block writes, and how long the next text is.
 template <int N>
 __device__ void add_up_items(Round &round, int *control, int *length, int capacity) {
-    int blocks = parts(round.chunks, THREADS), each = parts(blocks, N);
+    int blocks = ceil_div(round.chunks, THREADS), each = ceil_div(blocks, N);
     int first = at_most(threadIdx.x * each, blocks), last = at_most(first + each, blocks);
     int items = 0, maps = 0, all_items, all_maps;
     for (int i = first; i < last; i++) items += round.first_item[i], maps += round.first_map[i];

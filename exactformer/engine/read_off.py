@@ -113,9 +113,9 @@ class _Builder:
         if following is not None:
             for v in range(n_values):
                 more = np.concatenate([keys, np.full((len(keys), 1), v)], axis=1)
-                rows[:, FIRST_VALUE + v] = following[self._places(span.operator, more)]
+                rows[:, FIRST_VALUE + v] = following[self._indices(span.operator, more)]
         for token, after in self.grammar.after_operator[g].items():
-            rows[:, token] = states[after][self._places(token, keys)]
+            rows[:, token] = states[after][self._indices(token, keys)]
         if self.grammar.complete[g]:
             assert span.operator is not None
             rows[:, -1] = self._span_values(span.operator, keys)
@@ -139,8 +139,8 @@ class _Builder:
             )
         return every_key(len(self.algebra.values), read, self._ordered(token))
 
-    def _places(self, token: int | None, keys: Keys) -> NDArray[np.int64]:
-        """Where each key stands among all keys of its length."""
+    def _indices(self, token: int | None, keys: Keys) -> NDArray[np.int64]:
+        """The index of each key among all keys of its length."""
         n_values = len(self.algebra.values)
         if not self._ordered(token):
             keys = np.sort(keys, axis=1)

@@ -9,10 +9,11 @@ second reader gives up.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from threading import Lock
+from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,25 +22,26 @@ from exactformer.domains.algebra import OPEN
 from exactformer.engine.scan import (
     DEPTH,
     END,
-    PLACE,
+    POSITION,
     REASON,
     RESIDUE,
     ROW,
     STACK_FULL,
-    Tables,
     feed,
     scan,
     scan_lines,
 )
+from exactformer.engine.tables import Tables
 
 Bytes = NDArray[np.uint8]
-Places = NDArray[np.int64]
+Indices = NDArray[np.int64]
+T = TypeVar("T")
 
 FIRST_ROOM = 1 << 14  # open spans before the stack grows
 WORTH_SHARING = 1 << 20  # bytes; below, a second reader would hardly get to run
 SMALLEST_PART = 1 << 18  # bytes that a reader takes at once, at least
 RESIDUE_ROOM = 1 << 11  # tokens; a second reader with more left over gives up
-NEAR = 1 << 12  # bytes in which a parenthesis is looked for, to cut a text there
+NEAR = 1 << 12  # bytes that are searched for a bracket, to cut a text there
 NOTHING = np.empty(0, dtype=np.uint32)
 
 
@@ -61,8 +63,8 @@ class Reader:
         return int(self.state[DEPTH])
 
     @property
-    def place(self) -> int:
-        return int(self.state[PLACE])
+    def position(self) -> int:
+        return int(self.state[POSITION])
 
     @property
     def reason(self) -> int:
@@ -87,7 +89,7 @@ class Reader:
             if self.reason != STACK_FULL:
                 return self.reason
             self.grow(4 * len(self.stack))
-            begin = self.place
+            begin = self.position
 
     def read_tokens(self, tokens: NDArray[np.uint32]) -> int:
         while True:
@@ -95,7 +97,7 @@ class Reader:
             if self.reason != STACK_FULL:
                 return self.reason
             self.grow(4 * len(self.stack))
-            tokens = tokens[self.place :]
+            tokens = tokens[self.position :]
 
     def join(self, inner: "Reader", residue: NDArray[np.uint32]) -> bool:
         """Go on where a reader ended that began where this one stands, not knowing the spans around
@@ -116,11 +118,11 @@ class Reader:
             self.grow(2 * depth)
         if inner.depth:
             self.stack[self.depth : depth] = inner.stack[: inner.depth]
-            self.stack[self.depth] = self.row  # the inner one only knew that it did not know it
+            self.stack[self.depth] = self.row  # where the inner reader had the row `unknown`
             if self.tables.square:
                 self.closers[self.depth : depth] = inner.closers[: inner.depth]
             self.state[ROW] = inner.row
-        self.state[DEPTH], self.state[PLACE] = depth, inner.place
+        self.state[DEPTH], self.state[POSITION] = depth, inner.position
 
     def grow(self, room: int) -> None:
         stack, closers = self.stack, self.closers
@@ -132,27 +134,57 @@ class Reader:
 
 
 def _stack(room: int, dtype: np.dtype) -> NDArray:
-    """With a place before its first: the quick way may look there before it sees that it must not
-    close a span.
+    """With an entry before its first: a shortcut may read it before it sees that it must not close
+    a span.
     """
     return np.empty(room + 1, dtype=dtype)[1:]
 
 
-class Parts:
-    """What two readers have yet to take of a range, one from the left and one from the right.
-    `cut` moves a place on to where the range can be cut.
+class Parts(Generic[T]):
+    """A range that two readers share, one from the left and one from the right. `cut` moves an
+    index on to where the range can be cut; `read_ahead` is what the second reader makes of a part,
+    or None where it gives up.
     """
 
-    def __init__(self, begin: int, end: int, cut: Callable[[int], int]) -> None:
-        self.left, self.right, self.cut = begin, end, cut
+    def __init__(
+        self,
+        begin: int,
+        end: int,
+        cut: Callable[[int], int],
+        read_ahead: Callable[[int, int], T | None],
+    ) -> None:
+        self.left, self.right, self.cut, self.read_ahead = begin, end, cut, read_ahead
         self.lock = Lock()
         self.shared = True  # until the second reader gives up
         self.taken: list[tuple[int, int]] = []  # from the right, in that order
+        self.found: dict[tuple[int, int], T] = {}
+
+    def __iter__(self) -> Iterator[tuple[tuple[int, int], T | None]]:
+        """The parts in order, each with what the second reader made of it, if it has."""
+        part = self._from_left()  # before the second reader can take it all
+        second_core().submit(self._read_ahead)
+        try:
+            while part:
+                yield part, None
+                part = self._from_left()
+            for part in reversed(self.taken):
+                yield part, self.found.get(part)
+        finally:
+            with self.lock:
+                self.right = self.left  # nothing more is to be taken
+
+    def _read_ahead(self) -> None:
+        while taken := self._from_right():
+            found = self.read_ahead(*taken)
+            if found is None:
+                self.shared = False
+                return
+            self.found[taken] = found
 
     def _size(self) -> int:
         return max(SMALLEST_PART, (self.right - self.left) // 3)
 
-    def from_left(self) -> tuple[int, int] | None:
+    def _from_left(self) -> tuple[int, int] | None:
         with self.lock:
             begin = self.left
             self.left = (
@@ -160,7 +192,7 @@ class Parts:
             )
             return (begin, self.left) if begin < self.left else None
 
-    def from_right(self) -> tuple[int, int] | None:
+    def _from_right(self) -> tuple[int, int] | None:
         with self.lock:
             begin, end = self.cut(max(self.left, self.right - self._size())), self.right
             if begin >= end:
@@ -169,49 +201,33 @@ class Parts:
             self.taken.append((begin, end))
             return begin, end
 
-    def close(self) -> None:
-        """Nothing more is to be taken."""
-        with self.lock:
-            self.right = self.left
-
 
 def read_shared(reader: Reader, text: Bytes, begin: int, end: int) -> None:
     """Read text[begin:end], by two readers if that is long."""
     if end - begin < WORTH_SHARING:
         reader.read(text, begin, end)
         return
-    parts = Parts(begin, end, lambda place: _bracket_near(text, place, end))
-    part = parts.from_left()  # before the second reader can take it all
-    found: dict[int, tuple[Reader, NDArray[np.uint32]]] = {}
 
-    def read_ahead() -> None:
+    def read_ahead(begin: int, end: int) -> tuple[Reader, NDArray[np.uint32]] | None:
         residue = np.empty(RESIDUE_ROOM, dtype=np.uint32)
-        while taken := parts.from_right():
-            second = Reader(reader.tables, reader.tables.unknown)
-            if second.read(text, *taken, residue) != END:
-                parts.shared = False
-                return
-            found[taken[0]] = second, residue[: int(second.state[RESIDUE])].copy()
+        second = Reader(reader.tables, reader.tables.unknown)
+        if second.read(text, begin, end, residue) != END:
+            return None
+        return second, residue[: int(second.state[RESIDUE])]
 
-    second_core().submit(read_ahead)
-    while part:
-        if reader.read(text, *part) != END:
-            parts.close()
-            return
-        part = parts.from_left()
-    for part in reversed(parts.taken):
-        joined = part[0] in found and reader.join(*found[part[0]])
+    for part, found in Parts(begin, end, lambda i: _bracket_near(text, i, end), read_ahead):
+        joined = found is not None and reader.join(*found)
         if not joined and reader.read(text, *part) != END:
             return
 
 
 def read_lines(
-    tables: Tables, row: int, text: Bytes, begins: Places, ends: Places
+    tables: Tables, row: int, text: Bytes, begins: Indices, ends: Indices
 ) -> NDArray[np.int64]:
-    """The number of the value of each text[begin:end], or -1; by two readers if that is long."""
+    """The index of the value of each text[begin:end], or -1; by two readers if that is long."""
 
-    def numbers(begin: int, end: int) -> NDArray[np.int64]:
-        """Of the lines that begin between these places."""
+    def read(begin: int, end: int) -> NDArray[np.int64]:
+        """The values of the lines that begin in text[begin:end]."""
         some = slice(*np.searchsorted(begins, [begin, end]))
         reader, done = Reader(tables, row), 0
         values = np.empty(some.stop - some.start, dtype=np.int64)
@@ -225,24 +241,10 @@ def read_lines(
 
     end = len(text) + 1  # an empty line may begin where the text ends
     if end <= WORTH_SHARING:
-        return numbers(0, end)
+        return read(0, end)
     cuts = np.append(begins, end)
-    parts = Parts(0, end, lambda place: int(cuts[np.searchsorted(begins, place)]))
-    part = parts.from_left()
-    found: dict[int, NDArray[np.int64]] = {}
-
-    def read_ahead() -> None:
-        while taken := parts.from_right():
-            found[taken[0]] = numbers(*taken)
-
-    second_core().submit(read_ahead)
-    values = []
-    while part:
-        values.append(numbers(*part))
-        part = parts.from_left()
-    for part in reversed(parts.taken):
-        values.append(found[part[0]] if part[0] in found else numbers(*part))
-    return np.concatenate(values)
+    parts = Parts(0, end, lambda i: int(cuts[np.searchsorted(begins, i)]), read)
+    return np.concatenate([read(*part) if found is None else found for part, found in parts])
 
 
 @cache
@@ -251,7 +253,7 @@ def second_core() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1, thread_name_prefix="exactformer")
 
 
-def _bracket_near(text: Bytes, place: int, end: int) -> int:
-    """The first parenthesis from a place on; `end` where none is near."""
-    near = re.search(rb"[()\[\]]", text[place : min(end, place + NEAR)].tobytes())
-    return place + near.start() if near else end
+def _bracket_near(text: Bytes, i: int, end: int) -> int:
+    """The index of the first bracket from i on; `end` where none is near."""
+    near = re.search(rb"[()\[\]]", text[i : min(end, i + NEAR)].tobytes())
+    return i + near.start() if near else end

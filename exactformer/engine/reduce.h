@@ -41,12 +41,12 @@ template <class Entry> struct Reducer {
             floor++;
         }
     }
-    // What is left. The entry of a `(` in the stack is the state around it; in a slot, inside it.
+    // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it.
     __device__ inline Entry left(int i) const {
         return i < floor ? stack[i * STEP] : i + 1 < height ? stack[(i + 1) * STEP] : (Entry)state;
     }
-    // Leaves it in the chunk's slot; counts `)` and notes where they are.
-    __device__ int write(Entry *slot, unsigned int *closes, int apart) const {
+    // Leaves it in the chunk's rest; counts `)` and notes where they are.
+    __device__ int write(Entry *rest, unsigned int *closes, int apart) const {
         union {
             uint4 whole;
             Entry entry[16 / sizeof(Entry)];
@@ -61,7 +61,7 @@ template <class Entry> struct Reducer {
                 some.entry[k] = entry;
                 if (i + k < floor && is_close(entry)) closing++, bits |= 1u << (i + k) % 32;
             }
-            *(uint4 *)(slot + i) = some.whole;
+            *(uint4 *)(rest + i) = some.whole;
             if ((i + many) % 32 == 0 || i + many >= height) {
                 closes[(size_t)(i / 32) * apart] = bits;
                 bits = 0;
@@ -102,7 +102,7 @@ __device__ void describe(Round &round, int block, int before, int closing, int o
 
 // Bytes of the text, or token ids: `tokens` says what each byte is.
 __device__ void reduce_bytes_of(int block, Round &round, const Byte *text, int length,
-                                const Cell *table, const Byte *tokens, void *room, Cell *slots) {
+                                const Cell *table, const Byte *tokens, void *room, Cell *rests) {
     Reducer<Cell> reducer(table, 0, room);
     int chunk = block * THREADS + threadIdx.x, closing = 0;
     if (chunk < round.chunks) {
@@ -123,7 +123,7 @@ __device__ void reduce_bytes_of(int block, Round &round, const Byte *text, int l
             Item token = tokens[text[at]];
             reducer.take(token, token == OPEN, token == CLOSE, START);
         }
-        closing = reducer.write(slots + start, round.closes + chunk, round.bound);
+        closing = reducer.write(rests + start, round.closes + chunk, round.bound);
     }
     describe(round, block, reducer.floor, closing, reducer.height - reducer.floor);
 }
@@ -131,7 +131,7 @@ __device__ void reduce_bytes_of(int block, Round &round, const Byte *text, int l
 // Items, which first come to lie in the columns of the stacks: no stack is higher than what its
 // thread has read.
 __device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
-                                const Cell *table, const Byte *pool, void *room, Item *slots) {
+                                const Cell *table, const Byte *pool, void *room, Item *rests) {
     Reducer<Item> reducer(table, pool, room);
     int chunk = block * THREADS + threadIdx.x, closing = 0;
     size_t first = (size_t)block * THREADS * CHUNK;
@@ -158,7 +158,7 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
             Item item = reducer.stack[i * Column<Item>::STEP];
             reducer.take(item, item & OPENED, is_close(item), (Cell)(item & ~OPENED));
         }
-        closing = reducer.write(slots + start, round.closes + chunk, round.bound);
+        closing = reducer.write(rests + start, round.closes + chunk, round.bound);
     }
     describe(round, block, reducer.floor, closing, reducer.height - reducer.floor);
 }

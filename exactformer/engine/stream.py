@@ -4,11 +4,8 @@ No more than a few buffers are held in memory, besides the spans that are open a
 line that does not fit into the buffer is read a piece at a time; errors in it are located by byte.
 """
 
-import sys
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
-from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
@@ -17,16 +14,15 @@ from exactformer.domains.errors import ExpressionError, no_text
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.scan import END
-from exactformer.progress import bar, is_typed
 
 BUFFER = 1 << 26  # bytes
 LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
-LONGEST_BAD_LINE = 1 << 28  # bytes; after that, no more lines are looked for
+LONGEST_BAD_LINE = 1 << 28  # bytes; after that, the rest of the file is not read
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Window:
-    """A part of a file: what has been read of it and not yet been used is bytes[begin:end]."""
+    """A window on a file: what has been read and not yet been used is bytes[begin:end]."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self.file = file
@@ -57,16 +53,9 @@ class Window:
         self.fill()
 
 
-def file_values(engine: CpuEngine, name: str) -> Iterator[str | ExpressionError | None]:
-    """The value of each line of a file (`-` is standard input), with a bar where one looks on."""
-    with (
-        bar(shown=not is_typed(name)) as tell,
-        nullcontext(sys.stdin.buffer) if name == "-" else open(name, "rb") as file,
-    ):
-        total = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
-        # A card takes a line as a whole, so then the whole file is the window.
-        size = max(BUFFER, (total or 0) + 1) if engine.takes_whole_lines else BUFFER
-        yield from line_values(engine, file, lambda done: tell("bytes", done, total), size)
+def window_size(engine: CpuEngine, file_size: int | None) -> int:
+    """In bytes. A GPU takes a line as a whole, so for it the whole file is the window."""
+    return max(BUFFER, (file_size or 0) + 1) if engine.takes_whole_lines else BUFFER
 
 
 def line_values(
@@ -76,7 +65,7 @@ def line_values(
     size: int = BUFFER,
 ) -> Iterator[str | ExpressionError | None]:
     """The value of each line, or what is wrong with it, in order; where bad lines are many, None
-    for all but the first few. `progress` is told the bytes used so far.
+    for all but the first few. `progress` gets the number of bytes used so far.
     """
     window, number = Window(file, size + 2 * engine.look_ahead), 1
     window.fill()
@@ -108,7 +97,9 @@ def _end_of_lines(window: Window) -> int | None:
     newline = window.bytes.rfind(b"\n", window.begin, enough)
     if newline < 0:
         newline = window.bytes.find(b"\n", enough, window.end)
-    return newline if newline >= 0 else window.end if window.ended else None
+    if newline >= 0:
+        return newline
+    return window.end if window.ended else None
 
 
 def _long_line(
@@ -132,11 +123,11 @@ def _long_line(
         begin = window.begin
         if not failure:
             engine.read(reader, window.array, begin, end, final=final)
-            visible = _visible_end(window, begin, reader.place) or visible
+            visible = _visible_end(window, begin, reader.position) or visible
             if reader.reason != END or (final and engine.result(reader) is None):
                 failure = engine.error(reader, window.array[:end], 1, window.skipped, visible)
-                begin = reader.place
-        window.begin = end if failure else reader.place
+                begin = reader.position
+        window.begin = end if failure else reader.position
         if failure:  # the rest of the line is only passed over; bytes that are no text go first
             undecoded = len(rest.getstate()[0])
             try:

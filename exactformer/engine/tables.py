@@ -4,6 +4,7 @@ A state is the number of its row times the row's width, so that a step is one ad
 """
 
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +12,41 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.lexer import SPACE, Lexer
-from exactformer.engine.scan import SMALL_VOCABULARY, Tables
 
 MOST_PAIRS = 255
+SMALL_VOCABULARY = 16  # tables by three tokens then have 4096 entries
+
+
+class Tables(NamedTuple):
+    """All that a pass looks up. Columns of a row of `step`: `(`: the row of START if a span may
+    begin; `)`: the token of the span's value; each other token: the next row. Then, from column
+    `closing` on, for each value before a `)` the token of the span's value; from `ending` on the
+    same for pairs of tokens; from `chaining` on the row that this value leads to from START.
+    """
+
+    token: NDArray[np.uint8]
+    is_word: NDArray[np.uint8]
+    trie: NDArray[np.uint16]
+    trie_token: NDArray[np.uint8]
+    packed: bool  # whether tokens come one byte each, most of the time
+    step: NDArray[np.unsignedinteger]
+    no: int  # the entry of `step` that means there is none
+    width: int
+    start: int
+    unknown: int  # the row of a span of which the beginning was not seen
+    closing: int
+    ending: int
+    chaining: int
+    pair: NDArray[np.uint8]  # (65536,): by two bytes, number of the pair from 1, or 0
+    opening: NDArray[np.unsignedinteger]  # by two tokens: the row of `(xy`, or `no`
+    brief: NDArray[np.uint8]  # by two tokens: the token of the value of `(xy)`, or 0
+    whole: NDArray[np.uint8]  # by three tokens: the token of the value of `(xyz)`, or 0
+    word: NDArray[np.uint8]  # (65536,): by two bytes, number of the word from 1, or 0
+    word_bytes: NDArray[np.uint64]  # of each word and a space, up to eight of them,
+    word_mask: NDArray[np.uint64]  # and which of eight bytes they are; word 0 is never the same
+    word_length: NDArray[np.uint8]
+    word_token: NDArray[np.uint8]
+    square: bool  # whether `[` may stand for `(`
 
 
 def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: bool) -> Tables:

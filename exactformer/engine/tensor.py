@@ -3,14 +3,14 @@
 It needs no compiler and runs wherever torch does. The number of steps grows with the logarithm of
 the number of spans, not with their depth:
 
-    pair      Sorted by depth, and by place within a depth, the tokens of each span lie side by side
+    pair      Sorted by depth, and by index within a depth, the tokens of each span lie side by side
               and end with its `)`; and the k-th `(` belongs with the k-th `)`.
     rake      A span with no unfinished span inside is run through the automaton.
     compress  A span with exactly one turns that one's value into its own: a table, made by running
               the automaton for every value. In a chain of such spans each table is composed with
               that of the span it waits for, then with that of twice as far, and so on.
 
-Glossary: `slot` of a span is where its `(` lies among the sorted tokens, to be replaced by its
+Glossary: `opening` of a span is where its `(` lies among the sorted tokens, to be replaced by its
 value; `waiting` is how many spans inside it are unfinished, and `inside` the sum of their numbers,
 which is the number of the last one when there is one.
 """
@@ -79,13 +79,13 @@ class TensorEngine:
 
     def _reduce(self, tokens: Tensor) -> int:
         """The token that the outermost span becomes. `tokens` is sorted by depth."""
-        slot = torch.nonzero(tokens == OPEN).squeeze(1)
+        opening = torch.nonzero(tokens == OPEN).squeeze(1)
         end = torch.nonzero(tokens == CLOSE).squeeze(1)
         begin = torch.cat([end.new_ones(1), end[:-1] + 1])
         if int((end - begin).max()) > self.longest:
             return self.bad
         number = torch.arange(len(end), device=self.device)
-        parent = torch.searchsorted(end, slot)
+        parent = torch.searchsorted(end, opening)
         parent[0] = 0  # of the outermost span; nobody asks how many it waits for
         waiting, inside = torch.zeros_like(end), torch.zeros_like(end)
         waiting.index_add_(0, parent[1:], torch.ones_like(end[1:]))
@@ -104,7 +104,7 @@ class TensorEngine:
             chained, known = chained[known >= 0], known[known >= 0]
             value[chained] = tables[table_of[chained], self._column(known)]
             done = torch.cat([ready, chained])
-            tokens[slot[done]] = value[done]
+            tokens[opening[done]] = value[done]
             waiting.index_add_(0, parent[done], -torch.ones_like(done))
             inside.index_add_(0, parent[done], -done)
             left = left[value[left] < 0]
@@ -137,13 +137,13 @@ class TensorEngine:
         shape = len(begin), self.values if holes else 1
         state = torch.full(shape, self.start, device=self.device)
         going = torch.arange(len(begin), device=self.device)
-        place = 0
-        while len(going := going[begin[going] + place < end[going]]):
-            token = tokens[begin[going] + place].unsqueeze(1)
+        i = 0
+        while len(going := going[begin[going] + i < end[going]]):
+            token = tokens[begin[going] + i].unsqueeze(1)
             if holes:
                 token = torch.where(token == OPEN, hole, token)
             state[going] = self.table[state[going] * self.width + token]
-            place += 1
+            i += 1
         return self.table[state * self.width + CLOSE]
 
 
@@ -240,17 +240,17 @@ class Words:
         hashes = [_hash(spelling, row) for spelling, row in zip(self.spellings, keys, strict=True)]
         bits, factor = max(4, len(keys).bit_length() + 1), 0x9E3779B1
         for attempt in range(1, 10_000):
-            places = [(hashed * factor & WORD_MASK) >> (32 - bits) for hashed in hashes]
-            if len(set(places)) == len(places):
+            indices = [(hashed * factor & WORD_MASK) >> (32 - bits) for hashed in hashes]
+            if len(set(indices)) == len(indices):
                 break
             factor = (factor * 1664525 + 1013904223) & WORD_MASK | 1
             bits += attempt % 100 == 0
         else:
             raise AssertionError("some hash tells the spellings apart")
         lexicon = np.zeros((1 << bits, 8), dtype=np.uint32)
-        lexicon[places, :4] = keys
-        lexicon[places, 4] = list(self.spellings.values())
-        lexicon[places, 5] = list(map(len, self.spellings))
+        lexicon[indices, :4] = keys
+        lexicon[indices, 4] = list(self.spellings.values())
+        lexicon[indices, 5] = list(map(len, self.spellings))
         return lexicon.ravel(), bits, factor
 
 

@@ -56,7 +56,7 @@ extern "C" __global__ void count_words(const Byte *text, long long bytes, const 
 }
 
 extern "C" __global__ void word_spine(int *counts, long long blocks, int *control) {
-    int each = parts((int)blocks, SPINE), all, count = 0;
+    int each = ceil_div((int)blocks, SPINE), all, count = 0;
     int first = at_most(threadIdx.x * each, (int)blocks), last = at_most(first + each, (int)blocks);
     for (int i = first; i < last; i++) count += counts[i];
     count = sum_before<SPINE>(count, &all);

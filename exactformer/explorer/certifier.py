@@ -27,7 +27,7 @@ AT_ONCE = 2  # processes
 
 @dataclass(frozen=True)
 class Unfinished:
-    """In place of a certificate that takes longer."""
+    """Instead of a certificate that takes longer."""
 
     seconds: int
 
@@ -78,11 +78,11 @@ class Certifier:
     def __init__(self) -> None:
         self.workers: set[Worker] = set()
         self.idle: list[Worker] = []
-        self.places = BoundedSemaphore(AT_ONCE)
+        self.vacancies = BoundedSemaphore(AT_ONCE)
         self.stopped = False
 
     def __call__(self, file: WeightFile) -> Certificate | Unfinished:
-        with self.places:
+        with self.vacancies:
             return self._ask(self._worker(), file)
 
     def _ask(self, worker: Worker, file: WeightFile) -> Certificate | Unfinished:
@@ -100,7 +100,7 @@ class Certifier:
         return found
 
     def stop(self) -> None:
-        """From another thread: whoever waits is told."""
+        """From another thread: whoever waits for a certificate gets NoCertificate."""
         self.stopped = True
         for worker in list(self.workers):
             worker.process.kill()

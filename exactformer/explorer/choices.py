@@ -1,11 +1,10 @@
-"""What can be looked at: algebras and weights, under the names that the page offers.
+"""What the page shows: algebras and weights, under the names that it offers.
 
 A name is looked up in lists made at the start and is never taken for a path, so that a request
-cannot reach a file that was not offered. `random/SEED` is the one name with a free part.
+cannot reach a file that was not offered. `random/SEED` is the one name that is not in a list.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -15,17 +14,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from exactformer.api import SHIPPED, Model, construct, find, load
+from exactformer.api import Model, construct, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.sampling import draw
 from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.circuit import Weights, iterate
-from exactformer.model.encode import initial_state
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
+from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.weightfile import ROUTING, Arrays, WeightFile
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
@@ -34,17 +31,15 @@ MOST_CASES = 20_000  # of a table that one waits for
 RANDOM = re.compile(r"random/([0-9]{1,9})")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Subject:
-    """Weights to look at. The file also has the logits that discrete weights were learned as."""
+    """Weights that the page shows. The file also has the logits behind learned discrete weights."""
 
     algebra_name: str
     weights_name: str
     file: WeightFile
-    _certifying: Lock = field(default_factory=Lock, repr=False, compare=False)
-    _certificate: list[Certificate | Unfinished] = field(
-        default_factory=list, repr=False, compare=False
-    )
+    _certifying: Lock = field(default_factory=Lock, repr=False)
+    _certificate: Certificate | Unfinished | None = field(default=None, repr=False)
 
     @cached_property
     def model(self) -> Model:
@@ -53,9 +48,9 @@ class Subject:
     def certificate(self, certify: Certify) -> Certificate | Unfinished:
         """Made once, however many ask at the same time."""
         with self._certifying:
-            if not self._certificate:
-                self._certificate.append(certify(self.file))
-        return self._certificate[0]
+            if self._certificate is None:
+                self._certificate = certify(self.file)
+        return self._certificate
 
 
 class Choices:
@@ -82,12 +77,13 @@ class Choices:
     def weights(self, algebra_name: str) -> list[str]:
         """Names of the weights for an algebra, in the order in which the page lists them."""
         algebra = self.algebra(algebra_name)
-        shipped = sorted(path.stem for path in (SHIPPED / algebra.name).glob("*.safetensors"))
+        shipped = shipped_names(algebra.name)
         if algebra.name not in CATALOG or algebra != CATALOG[algebra.name]():
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
-        if algebra.max_fan_in is None or _cases(algebra) > MOST_CASES:
+        every_order = algebra.ordered
+        if algebra.max_fan_in is None or algebra.count_cases(every_order=every_order) > MOST_CASES:
             by_hand.remove("constructed/table")
         if "fitted" in shipped:
             shipped.remove("fitted")
@@ -118,35 +114,21 @@ class Choices:
 
     def _make(self, algebra_name: str, weights_name: str) -> Subject:
         algebra = self.algebras[algebra_name]
-        makers: dict[str, Callable[[], Model]] = {
-            "constructed": lambda: construct(algebra),
-            "constructed/table": lambda: construct(algebra, "table"),
-            "constructed/fitted": lambda: construct(algebra, "fitted"),
-            "constructed/dense": lambda: construct(algebra, dense=True),
-        }
         if (algebra_name, weights_name) in self._given:
             file = self._given[algebra_name, weights_name]
-        elif weights_name in makers:
-            model = makers[weights_name]()
-            file = to_file(algebra, model.weights, model.origin)
         elif seed := RANDOM.fullmatch(weights_name):
             file = random_weights(algebra, int(seed[1]))
         else:
-            file = WeightFile.read(SHIPPED / algebra.name / f"{weights_name}.safetensors")
+            file = _read(weights_name, algebra)
         return Subject(algebra_name, weights_name, file)
 
 
 def _read(weights: str, algebra: Algebra | None) -> WeightFile:
-    """Weights by the name that a user gives on the command line: a file, in most cases."""
-    if not Path(weights).is_file():
-        model = find(algebra, weights) if algebra else load(weights)
-        return to_file(model.algebra, model.weights, model.origin)
-    file = WeightFile.read(Path(weights))
-    if algebra and file.algebra != algebra:
-        raise ValueError(
-            f"{weights} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
-        )
-    return file
+    """Weights by name, with the logits that a file may hold besides."""
+    if algebra is None or not is_constructed(weights):
+        return read_weights(weights, algebra)
+    model = load(weights, algebra)
+    return to_file(algebra, model.weights, model.origin)
 
 
 def random_weights(algebra: Algebra, seed: int) -> WeightFile:
@@ -167,20 +149,10 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
             arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
     size = paper_architecture(algebra)
-    received = _bag_width(algebra, weights)
+    received = weights.f.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
     return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})
-
-
-def _bag_width(algebra: Algebra, weights: Weights) -> int:
-    """How many numbers a position receives, seen on an expression of depth 1."""
-    X, inside = initial_state(draw(algebra, 1, 1, np.random.default_rng(0)), weights)
-    return iterate(X, weights, inside).H.shape[-1]
-
-
-def _cases(algebra: Algebra) -> int:
-    return algebra.count_cases(every_order=algebra.ordered)
 
 
 def _brief(text: str) -> str:

@@ -61,7 +61,7 @@ class Server(uvicorn.Server):
         (listening,) = sockets or []
         listening.setblocking(False)
         self.servers = []
-        self.places = asyncio.Semaphore(MOST_CONNECTIONS)
+        self.vacancies = asyncio.Semaphore(MOST_CONNECTIONS)
         self.accepting = asyncio.create_task(self._accept(listening))
         self.started = True
 
@@ -74,14 +74,14 @@ class Server(uvicorn.Server):
         loop = asyncio.get_running_loop()
         complained = -float("inf")
         while True:
-            await self.places.acquire()
+            await self.vacancies.acquire()
             try:
                 accepted, _ = await loop.sock_accept(listening)
                 # An answer has two parts: the second must not wait until the first is confirmed.
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 await loop.connect_accepted_socket(self._connection, accepted)
             except OSError as error:  # no file descriptor or no memory is left, for instance
-                self.places.release()
+                self.vacancies.release()
                 if time.monotonic() - complained > COMPLAINT_SECONDS:
                     complained = time.monotonic()
                     log.error("cannot accept connections: %s", error.strerror)
@@ -92,7 +92,7 @@ class Server(uvicorn.Server):
             config=self.config,
             server_state=self.server_state,
             app_state=self.lifespan.state,
-            ended=self.places.release,
+            ended=self.vacancies.release,
         )
 
 
@@ -134,7 +134,7 @@ class Connection(H11Protocol):
 
     @property
     def busy(self) -> bool:
-        """An answer is being made; how long that takes, and its request's body, is not our part."""
+        """Whether an answer is being made; how long that may take is limited elsewhere."""
         return self.cycle is not None and not self.cycle.response_complete
 
     def _expect_request(self) -> None:

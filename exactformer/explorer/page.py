@@ -58,8 +58,8 @@ def page(data: dict[str, Any] | None = None) -> str:
         "data": embed(data),
         "icon": _data_address("image/svg+xml", (STATIC / "icon.svg").read_bytes()),
     }
-    # In one pass, so that nothing in what is put in is taken for a place to put something.
-    return re.sub(r"{{(\w+)}}", lambda place: parts[place[1]], (STATIC / "index.html").read_text())
+    # In one pass, so that a {{name}} within what is inserted stays as it is.
+    return re.sub(r"{{(\w+)}}", lambda name: parts[name[1]], (STATIC / "index.html").read_text())
 
 
 def write_trace(path: Path, choices: Choices, expression: str) -> None:

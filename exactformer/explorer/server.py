@@ -8,7 +8,7 @@
 
 `answers.py` says what each answers. An error is JSON too, {"error": text}, with a status from 400
 on; where an expression is malformed it also has "problem", "line", "column", "offset" (in
-characters from 0) and "excerpt" (the line with a caret under the place).
+characters from 0) and "excerpt" (the line with a caret under it).
 
 The page is made once at the start and no request names a file, so there is no path to trick.
 Requests for another host than an address or localhost are refused, which defeats DNS rebinding;
@@ -44,7 +44,7 @@ MOST_BYTES = 4 * answers.MOST_CHARACTERS + 1_000  # of a request's body
 TOO_LONG = f"expected at most {MOST_BYTES:,} bytes, found more"
 BODY_SECONDS = 10  # for a body to arrive
 AT_ONCE = 2  # answers that are being computed
-MOST_WAITING = 32  # for their answers; more are told to come back
+MOST_WAITING = 32  # for their answers; more get status 429
 EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOMEM}
 
 HEADERS = {
@@ -118,7 +118,7 @@ def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
 
 
 def serve(choices: Choices, host: str, port: int, ready: Callable[[str], None]) -> None:
-    """Answer requests until interrupted. `ready` is told the page's address; port 0 is any free."""
+    """Answer requests until interrupted. `ready` gets the page's address; port 0 is any free."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listening = socket.create_server((host, port), family=family)
@@ -262,11 +262,11 @@ async def _refused(request: Request, error: HTTPException) -> Response:
 
 
 async def _mistaken(request: Request, error: ValueError) -> Response:
-    """A user's mistake; where it is in the text of an expression, with its place."""
+    """A user's mistake; in the text of an expression, with its position."""
     if isinstance(error, ExpressionError):
         message, _, excerpt = str(error).partition("\n")
-        place = {name: getattr(error, name) for name in ("problem", "line", "column", "offset")}
-        return _error(400, message, excerpt=excerpt, **place)
+        position = {name: getattr(error, name) for name in ("problem", "line", "column", "offset")}
+        return _error(400, message, excerpt=excerpt, **position)
     return _error(413 if isinstance(error, answers.TooLarge) else 400, str(error))
 
 

@@ -49,8 +49,8 @@ def outcomes(
     iterations: Iterations = "depth",
     observe: Callable[[int], None] = lambda positions: None,
 ) -> list[Outcome]:
-    """What the model makes of each expression. `observe` is told of each iteration by the number of
-    its positions.
+    """What the model makes of each expression. `observe` is called after each iteration
+    with the number of its positions.
     """
     found: dict[int, Outcome] = {}
     for batch in _batches(expressions):
@@ -78,8 +78,8 @@ def require_outcomes(
     tell: Callable[[float], None] = lambda share: None,
     iterations: Iterations = "depth",
 ) -> list[Outcome]:
-    """The same where every expression must have a value, and none may cost more than `most_work`.
-    `places` begin what is said of each; `tell` is told the share that is done.
+    """The same where all must have a value, and none may cost more than `most_work`. `places` begin
+    the error about each; `tell` is called with the fraction that is done.
     """
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):

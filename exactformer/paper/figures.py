@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
+from exactformer.domains.plain import listed
 from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, drawn
 from exactformer.paper.plots import fig4, figA1
@@ -133,27 +134,26 @@ def _draw_tree(
     leaves = sum(kind_of(algebra, symbol) == "value" for symbol in state)
     next_leaf = iter(np.arange(leaves) - (leaves - 1) / 2)
 
-    def place(gate: Gate, level: int) -> float:
+    def draw(gate: Gate, level: int) -> float:
+        """Draw a gate and all below it; returns its x."""
         operator = kind_of(algebra, state[gate.position]) == "operator"
-        places = [place(g, level + 1) for g in gate.inputs] if operator else []
-        x = float(np.mean(places)) if places else middle + LEAF * next(next_leaf)
+        inputs = [draw(g, level + 1) for g in gate.inputs] if operator else []
+        x = float(np.mean(inputs)) if inputs else middle + LEAF * next(next_leaf)
         y = top + LEVEL * level
         cluster = step.clusters[gate.position] if step else 0
-        for below in places:
+        for below in inputs:
             if cluster:
                 field = cluster_ink(cluster)
                 sheet.glow(x, y, field)
                 sheet.glow(below, y + LEVEL, field)
                 sheet.line([x, below], [y, y + LEVEL], color=field.fill, lw=16, zorder=1)
             sheet.line([x, below], [y, y + LEVEL])
-        ink, just = KINDS[kind_of(algebra, state[gate.position])], None
         if before and before.clusters[gate.position]:
-            just = cluster_ink(before.clusters[gate.position])
-            sheet.node(x, y, "", just, 0.56)
-        sheet.node(x, y, state[gate.position], ink)
+            sheet.node(x, y, "", cluster_ink(before.clusters[gate.position]), 0.56)
+        sheet.node(x, y, state[gate.position], KINDS[kind_of(algebra, state[gate.position])])
         return x
 
-    place(tree, 0)
+    draw(tree, 0)
 
 
 def _mask_and_attention() -> Figure:
@@ -249,7 +249,7 @@ def _attention(
         name = f"routed bags  $H_{number}$"
         sheet.text(h + len(vocabulary) / 2, y - 1.6, name, color=ink.text)
         position = next(i for i in inside if step.routed.get(i))
-        bag = " + ".join(step.routed[position])
+        bag = listed([*step.routed[position]], "and")
         note = f"{step.tokens[position]} receives {bag}; all others receive nothing"
         sheet.text(h + len(vocabulary), y + size + 0.7, note, SMALL + 0.5, "right", color=ink.text)
         y += size + 3.6

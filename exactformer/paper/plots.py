@@ -12,19 +12,19 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from exactformer.api import SHIPPED
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.domains.sampling import mean_tokens
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.feedforward import MLP
+from exactformer.named import read_weights
 from exactformer.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NORMAL, PAGE, SMALL, drawn
 from exactformer.paper.loss_curves import Curve, Curves, loss_curves
 from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import recipe_for
-from exactformer.weightfile import Arrays, WeightFile
+from exactformer.weightfile import Arrays
 
 STUDENT_95 = 2.262  # quantile of Student's t with nine degrees of freedom: ten seeds
 FLOOR = 1e-4  # of the axis of losses; seeds that have ended are far below it
@@ -132,7 +132,7 @@ def _tokens(ax: Axes) -> None:
 
 def models(algebra: Algebra, seed: int) -> dict[str, Arrays]:
     """The tensors of Fig. A.1: constructed, random and learned, with logits where there are any."""
-    learned = WeightFile.read(SHIPPED / algebra.name / f"{seed}.safetensors")
+    learned = read_weights(str(seed), algebra)
     start = initial(algebra, recipe_for(algebra), seed, learned.origin["attempt"])
     D = len(algebra.vocabulary)
     random = export(algebra, {name: tensor[None] for name, tensor in start.items()}, 0)
@@ -142,9 +142,7 @@ def models(algebra: Algebra, seed: int) -> dict[str, Arrays]:
     tensors |= {"W_1": f.W_1, "W_2": f.W_2, "G_PE_logits": start["gate"]}
     tensors |= dict(zip(("W_Q_logits", "W_K_logits"), start["bits"][:, :D], strict=True))
     return {
-        "constructed, feedforward fitted to the table": WeightFile.read(
-            SHIPPED / algebra.name / "fitted.safetensors"
-        ).arrays,
+        "constructed, feedforward fitted to the table": read_weights("fitted", algebra).arrays,
         f"random, before training (seed {seed})": {
             name: tensor.numpy() for name, tensor in tensors.items()
         },

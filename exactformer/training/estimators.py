@@ -17,10 +17,12 @@ from torch import Tensor
 
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import ternary
+from exactformer.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem
 from exactformer.training.recipe import EstimatorName
 
 Memory = dict[str, Tensor]
+BETAS = (0.9, 0.99)  # of Adam on the gate's logits
 
 
 class Problem(Protocol):
@@ -146,13 +148,11 @@ def _soft_loss(problem: GateProblem, gate: Tensor) -> Tensor:
 
 def _adam(logits: Tensor, gradient: Tensor, memory: Memory, rate: float, limit: float) -> Tensor:
     """One step of Adam on the gate's logits, which are kept within reach of the thresholds."""
-    b1, b2 = 0.9, 0.99
-    m = b1 * memory.get("m", torch.zeros_like(logits)) + (1 - b1) * gradient
-    v = b2 * memory.get("v", torch.zeros_like(logits)) + (1 - b2) * gradient**2
-    t = memory.get("t", torch.zeros(1)) + 1
-    memory |= {"m": m, "v": v, "t": t}
-    step = (m / (1 - b1 ** float(t))) / ((v / (1 - b2 ** float(t))).sqrt() + 1e-8)
-    return (logits - rate * step).clamp(-limit, limit)
+    m, v = (memory.setdefault(name, torch.zeros_like(logits)) for name in ("m", "v"))
+    update_moments(m, v, gradient, BETAS)
+    t = memory["t"] = memory.get("t", torch.zeros(1)) + 1
+    mean, square = m / (1 - BETAS[0] ** float(t)), v / (1 - BETAS[1] ** float(t))
+    return (logits - rate * (mean / (square.sqrt() + EPSILON))).clamp(-limit, limit)
 
 
 ESTIMATORS: dict[EstimatorName, Estimator] = {

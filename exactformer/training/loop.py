@@ -3,9 +3,9 @@
 Depth 1 trains attention and feedforward; the depth-2 expressions train the gate, once most of
 depth 1 is right. (While the gate is wrong, gradients from depth 2 would destroy what depth 1 has
 taught.) A seed whose every case is right and whose gate is the right one is polished and certified,
-and leaves the batch. One that runs out of steps starts again from its next draw. On the CPU the
-result of a seed has the same bits whichever others are trained beside it and however often the run
-was interrupted.
+and leaves the batch. One that runs out of steps starts again from fresh random weights. On the CPU
+the result of a seed has the same bits whichever others are trained beside it and however often the
+run was interrupted.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +24,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.construct import gate as right_gate
 from exactformer.model.quantize import ternary
+from exactformer.optimizer import Adam
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_two import gate_problem
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS, Memory
@@ -33,12 +34,10 @@ from exactformer.training.parameters import (
     NOISE,
     RANKS,
     STRINGS,
-    adam_step,
     export,
     generator,
     initial,
     outputs,
-    schedule,
 )
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
@@ -48,7 +47,7 @@ NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags ma
 
 @dataclass
 class Seed:
-    """Where one seed stands, apart from its tensors."""
+    """The progress of one seed, apart from its tensors."""
 
     seed: int
     attempt: int = 1
@@ -57,7 +56,7 @@ class Seed:
     loss: float = float("nan")
     depth_one: int = 0  # bags that come out right
     depth_two: int | None = None  # of the last depth-2 expressions; None before the gate learns
-    gate_looks: int = 0  # with depth 1 right and the gate still wrong
+    gate_looks: int = 0  # evaluations with depth 1 right and the gate still wrong
     memory: Memory = field(default_factory=dict)  # the estimator's
     rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
 
@@ -80,16 +79,12 @@ class State:
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of one seed: its weights, and what the certificate says of them."""
+    """A seed that has ended: its weights and their certificate."""
 
-    seed: int
+    seed: Seed
     weights: Weights
     certificate: Certificate
-    attempt: int
-    step: int
-    spent: int
-    margin_before: float  # smallest |output| when the last case came right,
-    margin: float  # and after polishing
+    margin_before: float  # smallest |output| when the last case came right, before polishing
     seconds: float  # since the run started
     logits: dict[str, Tensor]  # behind the discrete weights: G_PE, W_Q, W_K
 
@@ -117,17 +112,27 @@ class Trainer:
     def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.architecture = paper_architecture(algebra)
+        self.adam = Adam(
+            recipe.steps,
+            recipe.warmup,
+            recipe.warmup_from,
+            recipe.floor,
+            recipe.betas,
+            recipe.clip,
+        )
+        self.rates: dict[str, float] = dict.fromkeys(LEARNED, recipe.feedforward_rate)
+        self.rates["bits"] = recipe.attention_rate
         self.rows = depth_one_rows(algebra).to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
-        self.ranked_by = torch.empty(0, device=device)  # by which rank gates, where order matters
+        self.ranked_by = torch.empty(0, device=device)  # the rank gates that `bags` was made with
 
     def train(
         self, state: State, report: Callable[[State], None] = lambda state: None
     ) -> Iterator[Trained]:
         """Train the seeds of `state` in place, yielding each as it ends.
 
-        `report` is called after every look, when the state is one that training can go on from.
+        `report` is called after every evaluation, with a state that training can resume from.
         """
         self.started = perf_counter()
         state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
@@ -138,7 +143,7 @@ class Trainer:
             with _one_thread():
                 for _ in range(self.recipe.look_every):
                     self._depth_one_step(state)
-                ended = self._look(state)
+                ended = self._evaluate(state)
             yield from ended.values()
             state.keep([row for row in range(len(state.seeds)) if row not in ended])
             report(state)
@@ -150,28 +155,33 @@ class Trainer:
         Z = outputs(learned, token, bag, self.architecture.activation)
         slope = (torch.sigmoid(Z.detach()) - target) * weight  # of the cross entropy
         gradients = torch.autograd.grad(Z, list(learned.values()), slope)
-        factors = [schedule(self.recipe, seed.step) for seed in state.seeds]
+        steps = [seed.step for seed in state.seeds]
+        self.adam.update(
+            learned,
+            dict(zip(LEARNED, gradients, strict=True)),
+            means={name: state.tensors[f"{name}.m"] for name in LEARNED},
+            squares={name: state.tensors[f"{name}.v"] for name in LEARNED},
+            rates=self.rates,
+            factors=self.adam.factors(steps, [step + 1 for step in steps]).to(self.device),
+        )
         for seed in state.seeds:
             seed.step, seed.spent = seed.step + 1, seed.spent + 1
-        steps = [seed.step for seed in state.seeds]
-        by_name: dict[str, Tensor] = dict(zip(LEARNED, gradients, strict=True))
-        adam_step(state.tensors, by_name, self.recipe, factors, steps)
 
     def _batch(self, state: State, batch: int | None) -> list[Tensor]:
         """Tokens, bags, targets and weights of `batch` bags of each seed's own, or of all:
         (seeds, rows, D) each, bags slot by slot. The zero vector is in every batch.
         """
         seeds, bags = state.seeds, self._bags(state)
-        parts = (self.rows.token, self.rows.target, self.rows.weight)
+        of_rows = (self.rows.token, self.rows.target, self.rows.weight)
         if batch is None:
-            token, target, weight = (p.flatten(0, 1).expand(len(seeds), -1, -1) for p in parts)
+            token, target, weight = (t.flatten(0, 1).expand(len(seeds), -1, -1) for t in of_rows)
             return [token, bags.flatten(1, 2), target, weight]
         index = np.full((len(seeds), batch + 1), self.n_bags)
         for row, seed in enumerate(seeds):
             rng = generator(seed.seed, seed.attempt, BATCHES, seed.step)
             index[row, :-1] = rng.integers(self.n_bags, size=batch)
         chosen = torch.from_numpy(index).to(self.device)
-        token, target, weight = (part[chosen].flatten(1, 2) for part in parts)
+        token, target, weight = (tensor[chosen].flatten(1, 2) for tensor in of_rows)
         bag = bags[torch.arange(len(seeds), device=self.device)[:, None], chosen].flatten(1, 2)
         return [token, bag, target, weight * (self.n_bags / batch)]
 
@@ -180,13 +190,13 @@ class Trainer:
         if "rank" not in state.tensors:
             return self.bags.expand(len(state.seeds), -1, -1, -1, -1)
         gates = ternary(state.tensors["rank"])
-        if not torch.equal(gates, self.ranked_by):  # they change at looks only
+        if not torch.equal(gates, self.ranked_by):  # they change at evaluations only
             self.bags = torch.stack([self.rows.bags(gate) for gate in gates])
             self.ranked_by = gates
         return self.bags
 
     @torch.no_grad()
-    def _look(self, state: State) -> dict[int, Trained]:
+    def _evaluate(self, state: State) -> dict[int, Trained]:
         """Measure every seed, move its gate, and end or restart those whose time has come."""
         token, bag, target, weight = self._batch(state, None)
         Z = outputs(state.tensors, token, bag, self.architecture.activation)
@@ -224,9 +234,9 @@ class Trainer:
 
     def _attempt_over(self, seed: Seed) -> bool:
         if self.recipe.give_up is not None:
-            step, part = self.recipe.give_up
+            step, fraction = self.recipe.give_up
             due = 0 <= seed.step - step < self.recipe.look_every
-            if due and seed.depth_one < part * self.n_bags:
+            if due and seed.depth_one < fraction * self.n_bags:
                 return True
         return seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
 
@@ -243,10 +253,10 @@ class Trainer:
                 gate[row] = estimator(gate[row], problem, noise, seed.memory)
             seed.depth_two = problem.right(ternary(gate[row]))
             if seed.depth_two == self.recipe.strings:
-                break  # nothing to learn from: the gate has done its part for now
+                break  # there is no error to learn from
 
     def _move_rank(self, state: State, row: int) -> None:
-        """Steps of the estimator on the rank gate, until spans of other values look different."""
+        """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
         seed, rank = state.seeds[row], state.tensors["rank"]
         problem = RankProblem(self.rows)
         noise = generator(seed.seed, seed.attempt, RANKS, seed.step)
@@ -257,28 +267,21 @@ class Trainer:
             rank[row] = estimator(rank[row], problem, noise, seed.rank_memory)
 
     def _certified(self, state: State, row: int, weights: Weights, before: float) -> Trained:
-        seed = state.seeds[row]
         weights = weights.to("cpu")
         certificate = certify(self.algebra, weights)
         W_Q, W_K = state.tensors["bits"][row, :, : self.architecture.D].cpu().unbind(0)
-        return Trained(
-            seed=seed.seed,
-            weights=weights,
-            certificate=certificate,
-            attempt=seed.attempt,
-            step=seed.step,
-            spent=seed.spent,
-            margin_before=before,
-            margin=float(certificate.findings.smallest_margin),
-            seconds=perf_counter() - self.started,
-            logits={"G_PE": state.tensors["gate"][row].cpu(), "W_Q": W_Q, "W_K": W_K}
-            | ({"G_R": state.tensors["rank"][row].cpu()} if "rank" in state.tensors else {}),
-        )
+        logits = {"G_PE": state.tensors["gate"][row].cpu(), "W_Q": W_Q, "W_K": W_K}
+        if "rank" in state.tensors:
+            logits["G_R"] = state.tensors["rank"][row].cpu()
+        seconds = perf_counter() - self.started
+        return Trained(state.seeds[row], weights, certificate, before, seconds, logits)
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Threads split vector loops at places that depend on the size of the batch."""
+    """Several threads would split vector loops depending on the size of the batch, and so round
+    differently.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

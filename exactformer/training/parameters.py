@@ -1,9 +1,7 @@
-"""The learned numbers of a batch of seeds, and one step of the optimiser on them.
+"""The learned numbers of a batch of seeds.
 
-Shapes have the seeds first and are padded as `depth_one` says; `export` cuts the padding off.
+Shapes have the seeds first and are padded as `depth_one` describes; `export` removes the padding.
 """
-
-import math
 
 import numpy as np
 import torch
@@ -17,8 +15,8 @@ from exactformer.model.quantize import binary, ternary
 from exactformer.training.depth_one import padded
 from exactformer.training.recipe import Recipe
 
-# What a stream of random numbers is for. Each draw has a generator of its own, made from the seed,
-# the attempt, the stream and the step: nothing random has to be saved or depends on other seeds.
+# Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
+# the stream and the step: so no generator has to be saved, and none depends on other seeds.
 INITIAL, BATCHES, STRINGS, NOISE, RANKS = range(5)
 
 
@@ -78,44 +76,3 @@ def export(algebra: Algebra, tensors: dict[str, Tensor], row: int) -> Weights:
     f = MLP(*perceptron, activation=size.activation)
     G_R = ternary(tensors["rank"][row]) if "rank" in tensors else None
     return Weights(ternary(tensors["gate"][row]), W_Q, W_K, f, G_R=G_R)
-
-
-def schedule(recipe: Recipe, step: int) -> float:
-    """The paper's: linear warm-up, then a cosine down to the floor; as a part of the rate."""
-    warm = recipe.warmup * recipe.steps
-    if step < warm:
-        return recipe.warmup_from + (1 - recipe.warmup_from) * step / warm
-    progress = min(1.0, (step - warm) / (recipe.steps - warm))
-    return recipe.floor + (1 - recipe.floor) * (1 + math.cos(math.pi * progress)) / 2
-
-
-@torch.no_grad()
-def adam_step(
-    tensors: dict[str, Tensor],
-    gradients: dict[str, Tensor],
-    recipe: Recipe,
-    factors: list[float],
-    steps: list[int],
-) -> None:
-    """One step of Adam for every seed, its gradient clipped to a norm of its own.
-
-    `tensors` holds the moments too, as NAME.m and NAME.v;
-    `factors` are the parts of the rate, `steps` how many steps each seed has made with this one.
-    Only products, sums and roots, which round alike in vector and scalar code.
-    """
-    device = gradients["bits"].device
-    squares = sum((g * g).flatten(1).sum(1) for g in gradients.values())
-    assert isinstance(squares, Tensor)
-    scale = recipe.clip / squares.sqrt().clamp(min=recipe.clip)
-    b1, b2 = recipe.betas
-    first = torch.tensor([f / (1 - b1**t) for f, t in zip(factors, steps, strict=True)])
-    second = torch.tensor([math.sqrt(1 - b2**t) for t in steps])
-    for name, gradient in gradients.items():
-        shape = (-1, *[1] * (gradient.dim() - 1))
-        g = gradient * scale.view(shape)
-        m, v = tensors[f"{name}.m"], tensors[f"{name}.v"]
-        m.mul_(b1).add_(g * (1 - b1))
-        v.mul_(b2).add_(g * g * (1 - b2))
-        rate = recipe.attention_rate if name == "bits" else recipe.feedforward_rate
-        step = m * (rate * first.to(device)).view(shape)
-        tensors[name].sub_(step / (v.sqrt() / second.to(device).view(shape) + 1e-8))

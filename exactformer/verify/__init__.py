@@ -27,13 +27,13 @@ operands, again one of finitely many: each tuple is a case, with the slots that 
 it.
 
 Which arithmetic. Gates, ranks, routing and routed sums are whole numbers, small enough that every
-partial sum is exact in float32, float16 and bfloat16 alike, in any order, and in any unit that
+partial sum is exact in float32, float16 and bfloat16 alike, in any order, and on any hardware that
 multiplies such numbers. The feedforward is computed in IEEE binary64 from float32 weights by single
 multiplications and additions. No such number underflows or overflows there (`rounding.py`), so each
 operation errs by at most 2^-52 of its result, whatever the rounding mode, with fused operations or
 not. Outputs stay farther from the threshold than this can move them, in any order of summation: so
 the same holds on every device. It does not depend on torch's settings for matrix products, on
-environment variables for them, on TF32 or bfloat16 units, nor on whether subnormal numbers are
+environment variables for them, on TF32 or bfloat16 hardware, nor on whether subnormal numbers are
 flushed to zero. It is not said of hardware whose float64 is emulated with less precision than that,
 nor of compilers told to ignore IEEE rules ("fast math").
 

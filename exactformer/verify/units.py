@@ -71,8 +71,8 @@ def _evaluate(algebra: Algebra, arrays: Arrays, o: int, operands: tuple[int, ...
     D = len(algebra.vocabulary)
     slots = len(U_in) // D
     sums = U_bias.copy()
-    for place, operand in enumerate(operands):
-        sums += U_in[min(place, slots - 1) * D + FIRST_VALUE + operand]
+    for i, operand in enumerate(operands):
+        sums += U_in[min(i, slots - 1) * D + FIRST_VALUE + operand]
     sums += U_in[algebra.first_operator + o]  # the operator itself, in the first slot
     results = np.where(U_period > 0, sums % np.maximum(U_period, 1), np.clip(sums, 0, U_cap))
     code = int(results @ U_code[:, o])

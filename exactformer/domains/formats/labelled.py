@@ -44,24 +44,24 @@ def guess_format(domain: Algebra, header: bytes) -> Format:
     return "nangia" if domain.name.split("-")[0] == "listops" and not native else "tsv"
 
 
-def read_nangia_rows(file: Lines) -> Iterator[Row[Reading]]:
-    def read(line: bytes, number: int) -> Row[Reading]:
-        row = _Fields(line, number, ("label", "expression"))
-        return Row(number, row.one_of(0, DIGITS), row.read(1, read_nangia))
+def read_nangia_rows(
+    file: Lines, fields: tuple[str, str] = ("label", "expression"), first: int = 1
+) -> Iterator[Row[Reading]]:
+    label, expression = fields.index("label"), fields.index("expression")
 
-    return file.read(read)
+    def read(line: bytes, number: int) -> Row[Reading]:
+        row = _Fields(line, number, fields)
+        return Row(number, row.one_of(label, DIGITS), row.read(expression, read_nangia))
+
+    return file.read(read, first)
 
 
 def read_lra_rows(file: Lines) -> Iterator[Row[Reading]]:
-    def read(line: bytes, number: int) -> Row[Reading]:
-        row = _Fields(line, number, ("expression", "label"))
-        return Row(number, row.one_of(1, DIGITS), row.read(0, read_nangia))
-
     if file.header != HEADER.encode():
         raise ValueError(
             f"{file.name}: expected {HEADER!r} as the first line, found {file.header[:40]!r}"
         )
-    return file.read(read, first=2)
+    return read_nangia_rows(file, ("expression", "label"), first=2)
 
 
 def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:
@@ -88,7 +88,7 @@ def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
 
 
 class _Fields:
-    """The parts of a line between tabs; an error in one of them is located in the whole line."""
+    """The fields of a line between tabs; an error in one of them is located in the whole line."""
 
     def __init__(self, line: bytes, number: int, names: tuple[str, ...]) -> None:
         self.text, self.number = decode(line, number).rstrip("\r"), number

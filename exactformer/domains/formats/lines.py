@@ -4,7 +4,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
@@ -14,6 +14,20 @@ SHOWN_PROBLEMS = 10  # bad lines of a file that are shown one by one
 LONGEST_LINE = 1 << 24  # bytes; what never ends is refused before it fills the memory
 
 T = TypeVar("T")
+
+
+def opened(path: Path) -> AbstractContextManager[BinaryIO]:
+    """A file's bytes; `-` is standard input, which is not closed at the end."""
+    return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
+
+
+def size_of(file: BinaryIO) -> int | None:
+    """In bytes, where that can be known before all was read."""
+    try:
+        facts = os.fstat(file.fileno())
+    except OSError:
+        return None
+    return facts.st_size if stat.S_ISREG(facts.st_mode) else None
 
 
 class Lines:
@@ -27,7 +41,7 @@ class Lines:
     @classmethod
     @contextmanager
     def of(cls, path: Path) -> Iterator["Lines"]:
-        with nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb") as file:
+        with opened(path) as file:
             yield cls(str(path), file)
 
     @property
@@ -37,12 +51,7 @@ class Lines:
 
     @property
     def size(self) -> int | None:
-        """In bytes, where that can be known before all was read."""
-        try:
-            facts = os.fstat(self.file.fileno())
-        except OSError:
-            return None
-        return facts.st_size if stat.S_ISREG(facts.st_mode) else None
+        return size_of(self.file)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, and the line."""

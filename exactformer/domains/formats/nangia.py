@@ -19,10 +19,10 @@ import numpy as np
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
-from exactformer.domains.errors import ExpressionError, decode
+from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import suggestion
+from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.rules import count_keys, operand_keys
 
 DIGITS = tuple("0123456789")
@@ -38,13 +38,13 @@ Use = tuple[str, int]  # an operator with a number of operands
 
 @dataclass(frozen=True)
 class Reading:
-    """One expression as the places of its tokens among SYMBOLS, and what it asks of an algebra."""
+    """One expression as the indices of its tokens in SYMBOLS, and what it asks of an algebra."""
 
     codes: bytes
     uses: frozenset[Use]
 
     def expression(self, algebra: Algebra) -> Expression:
-        """The same in an algebra that covers `uses`."""
+        """The expression in an algebra that covers `uses`."""
         return expressions(algebra, [self.codes])[0]
 
 
@@ -156,8 +156,7 @@ def _problem(span: _Span, opened: int, binarised: bool, word: str | None) -> str
     else:
         expected.append("']'")
         reason = f"{span.operator} has parentheses for {span.operands} operands only"
-    wanted = " or ".join([", ".join(expected[:-1]), expected[-1]] if expected[1:] else expected)
-    return f"expected {wanted}, {_found(word)}" + (f": {reason}" if reason else "")
+    return f"expected {listed(expected)}, {_found(word)}" + (f": {reason}" if reason else "")
 
 
 def _found(word: str | None) -> str:
@@ -165,18 +164,17 @@ def _found(word: str | None) -> str:
         return "found the end of the text"
     known = word in OPERATOR_CODES or word in DIGIT_CODES or word in ("(", ")", "]")
     hint = suggestion(word.upper(), OPERATOR_CODES)
-    shown = word if len(word) <= 20 else word[:17] + "..."
-    return f"found {shown!r}" + ("" if known else f", which is no token{hint}")
+    return f"found {quote(word)}" + ("" if known else f", which is no token{hint}")
 
 
 def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:
-    """Words carry no offsets, to be quick: the place of one is looked up when it is needed."""
+    """Words carry no offsets, to be quick: that of one is found when it is needed."""
     matches = (match.start() for i, match in enumerate(SCANNER.finditer(text)) if i == place)
     raise ExpressionError(problem, text, next(matches, len(text.rstrip())), first_line)
 
 
 def _ends(words: list[str]) -> Iterator[tuple[Use, int]]:
-    """Each operator of well-formed text with its number of operands, and the place of its `]`."""
+    """Each operator of well-formed text with its number of operands, and the index of its `]`."""
     enclosing: list[tuple[str, int]] = [("", 0)]
     for place, word in enumerate(words):
         if word in OPERATOR_CODES:

@@ -246,9 +246,9 @@ function outputScale(step) {
       .flatMap((i) => Object.values(step.outputs[i] ?? {}))
       .map(Math.abs)
       .filter((size) => size > 0);
-    const unit = extreme(sizes, Math.min, Infinity);
-    const most = Math.log1p(extreme(sizes, Math.max, 0) / unit) || 1;
-    step.scale = (output) => (Math.sign(output) * Math.log1p(Math.abs(output) / unit)) / most;
+    const least = extreme(sizes, Math.min, Infinity);
+    const most = Math.log1p(extreme(sizes, Math.max, 0) / least) || 1;
+    step.scale = (output) => (Math.sign(output) * Math.log1p(Math.abs(output) / least)) / most;
   }
   return step.scale;
 }

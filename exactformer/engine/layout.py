@@ -1,0 +1,150 @@
+"""What the GPU's kernels are compiled from and with, and the automaton as they read it."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
+from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.tensor import longest_span
+
+HERE = Path(__file__).parent
+FIRST_CHUNK = 128  # bytes of the text that a thread reduces
+CHUNK = 64  # items that it reduces in later rounds
+FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
+MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
+NONE = 15  # stands for no value in a map
+NOTED = 8  # segments of a chunk that are noted
+SPINE = 1024  # threads of the blocks that add up
+SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
+CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
+
+
+class Layout:
+    """The automaton as the kernels read it, and the constants they are compiled with."""
+
+    def __init__(
+        self,
+        automaton: SpanAutomaton,
+        first_chunk: int = FIRST_CHUNK,
+        chunk: int = CHUNK,
+        fan: int = FAN,
+        spine: int = SPINE,
+    ) -> None:
+        states, self.tokens = automaton.step.shape
+        self.values = automaton.n_values
+        self.space, self.bad = self.tokens, self.tokens + 1
+        self.width = self.tokens + 2
+        self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
+        self.spine = spine
+        trap = states  # one more state, that nothing leads out of
+        self.cell = np.dtype(next(t for t in CELLS if trap < 1 << 8 * np.dtype(t).itemsize))
+        table = np.full((states + 1, self.width), trap)
+        table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
+        table[:, self.space] = np.arange(states + 1)
+        table[:, CLOSE] = self.bad
+        value = automaton.value
+        table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
+        self.states, self.start = states + 1, automaton.start
+        cells, maps = [table], np.zeros((0, 16))
+        holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
+        if holes and len(holes[0]) <= np.iinfo(self.cell).max:
+            vectors, enter, onward = holes
+            cells += [enter, onward]
+            ends = table[vectors, CLOSE]
+            maps = np.full((len(vectors), 16), NONE)
+            maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
+        self.holes = len(maps)
+        tables = maps.astype(np.uint8).tobytes()
+        tables += b"".join(part.astype(self.cell).tobytes() for part in cells)
+        tables += bytes(-len(tables) % 16)
+        self.tables = np.frombuffer(tables, np.uint8)
+        self.table_shared = len(self.tables) <= SHARED_TABLE
+        self.map_bytes = ceil_div(self.values, 16) * 16
+        # Longer spans would keep the text from shrinking; see `finish` in kernels.cu.
+        self.longest = min(longest_span(automaton, CHUNK), chunk // 4 - 2)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        constants = {
+            "OPEN": OPEN,
+            "CLOSE": CLOSE,
+            "FIRST_VALUE": FIRST_VALUE,
+            "TOKENS": self.tokens,
+            "VALUES": self.values,
+            "STATES": self.states,
+            "HOLES": self.holes,
+            "START": self.start,
+            "CELL": CELLS[self.cell.type],
+            "TABLE_BYTES": len(self.tables),
+            "TABLE_SHARED": int(self.table_shared),
+            "FIRST_CHUNK": self.first_chunk,
+            "CHUNK": self.chunk,
+            "FAN": self.fan,
+            "SPINE": self.spine,
+        }
+        return tuple(f"-D{name}={value}" for name, value in constants.items())
+
+    def stack_bytes(self, chunk: int, entry_bytes: int) -> int:
+        """Of a block's stacks in shared memory: see `Column` in reduce.h."""
+        return chunk * (self.threads + (entry_bytes == 4)) * entry_bytes
+
+    @property
+    def shared_bytes(self) -> int:
+        return len(self.tables) if self.table_shared else 0
+
+    def round_ints(self, chunks: int) -> int:
+        """Room for what a round knows of its chunks and blocks: see `Round` in chunks.h."""
+        tree, size = 0, chunks
+        for _ in range(10):  # levels, more than 32-bit numbers of chunks can have
+            tree += size
+            size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
+        bits = ceil_div(max(self.first_chunk, self.chunk), 32)
+        of_a_chunk = 5 + 2 * bits + NOTED
+        of_a_block = 4 * (ceil_div(chunks, 4 * self.threads) * 4)
+        return of_a_chunk * chunks + of_a_block + tree
+
+
+def _holes(
+    table: NDArray[np.integer], tokens: int, values: int
+) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]] | None:
+    """The automaton of spans that hold one span of unknown value: for each of its states, which
+    state each value would lead to; by state, where it begins; by its state and token, how it goes
+    on. None where there are many.
+    """
+    on_values = table[:, FIRST_VALUE : FIRST_VALUE + values]
+    vectors, enter = np.unique(on_values, axis=0, return_inverse=True)
+    numbers = {row.tobytes(): i for i, row in enumerate(vectors)}
+    rows = list(vectors)
+    onward: list[list[int]] = []
+    while len(onward) < len(rows):  # rows are added while they are gone through
+        if len(rows) > MOST_HOLES:
+            return None
+        following = table[rows[len(onward)]].T  # a row for each token
+        for row in following[FIRST_VALUE:tokens]:
+            if row.tobytes() not in numbers:
+                numbers[row.tobytes()] = len(rows)
+                rows.append(row.copy())
+        nowhere = numbers[following[-1].tobytes()]  # all values lead to the state without a way out
+        onward.append(
+            [
+                numbers[row.tobytes()] if FIRST_VALUE <= token < tokens else nowhere
+                for token, row in enumerate(following)
+            ]
+        )
+    return np.array(rows), enter.reshape(-1), np.array(onward)
+
+
+def ceil_div(whole: int, size: int) -> int:
+    return -(-whole // size)
+
+
+def source() -> str:
+    """The kernels in one piece: a compiler's cache does not see included files."""
+
+    def included(match: re.Match[str]) -> str:
+        return (HERE / match[1]).read_text()
+
+    return re.sub(r'^#include "(\w+\.h)"$', included, (HERE / "kernels.cu").read_text(), flags=re.M)

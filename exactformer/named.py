@@ -1,0 +1,59 @@
+"""Weights by the name a user gives them: shipped ones, a file, or ones that are written down anew.
+
+No torch in here: to evaluate with tables that were kept, the names are enough.
+"""
+
+from pathlib import Path
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.plain import suggestion
+from exactformer.weightfile import WeightFile
+
+SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+
+
+def is_constructed(name: str | Path) -> bool:
+    """Whether a name, such as "constructed/table", is of weights that no file holds."""
+    return str(name).split("/")[0] == "constructed"
+
+
+def shipped_names(domain: str) -> list[str]:
+    return sorted(path.stem for path in (SHIPPED / domain).glob("*.safetensors"))
+
+
+def find_weights(name: str | Path, domain: str | None = None) -> Path:
+    """The file of shipped weights such as "boolean/7520", of a domain "7520", or of any others."""
+    folders = [SHIPPED / domain, SHIPPED] if domain else [SHIPPED]
+    for path in (folder / f"{name}.safetensors" for folder in folders):
+        if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():
+            return path
+    if not Path(name).is_file():
+        raise _missing(str(name), domain)
+    return Path(name)
+
+
+def _missing(name: str, domain: str | None) -> ValueError:
+    """The error of a name that is neither a file nor shipped."""
+    if domain and "/" not in name:
+        known = shipped_names(domain)
+        expected = f"constructed, {', '.join([*known, 'or a file'])}"
+    else:
+        folders = sorted(SHIPPED.iterdir())
+        known = [f"{each.name}/{own}" for each in folders for own in shipped_names(each.name)]
+        expected = "a file, or shipped weights such as boolean/7520"
+    if Path(name).is_dir():
+        return ValueError(f"expected {expected}, found the folder {name!r}")
+    if Path(name).suffix:
+        return ValueError(f"no such file: {name!r}")
+    words = ["constructed", *known]
+    return ValueError(f"expected {expected}, found {name!r}{suggestion(name, words)}")
+
+
+def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile:
+    """What a file holds, by its name; with an algebra, weights for any other are refused."""
+    file = WeightFile.read(find_weights(name, algebra.name if algebra else None))
+    if algebra and file.algebra != algebra:
+        raise ValueError(
+            f"{name} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
+        )
+    return file
