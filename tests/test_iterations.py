@@ -222,3 +222,16 @@ def test_the_page_shows_depth_only(tmp_path):
     assert (status, printed) == (2, "")
     assert "the page shows iterations by depth only" in errors
     assert not page.exists()
+
+
+def test_the_benchmark_on_short_expressions(tmp_path):
+    """All of it but the combs that are too deep for the paper's layer, and the counts by depth."""
+    script = Path(__file__).resolve().parent.parent / "benchmarks" / "iterations.py"
+    command = [sys.executable, script, "--tokens", "300", "--count", "0"]
+    out = tmp_path / "new" / "iterations.md"
+    result = subprocess.run(
+        [*command, "--out", out], capture_output=True, text=True, timeout=300, check=True
+    )
+    assert result.stdout == f"{out.read_text()}\n"
+    rows = [line for line in result.stdout.splitlines() if "as the oracle" in line]
+    assert len(rows) == 12

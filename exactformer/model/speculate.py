@@ -52,9 +52,9 @@ expression takes as many iterations as its number is, at most 1 + log2(its value
 The paper's layer is the special case in which `top` has the spans of the largest depth: they have
 no holes, so there is nothing to try and nothing to compose.
 
-What it costs. An iteration takes time in proportion to n V: the counts, a sort of whole numbers,
-which torch does digit by digit, each value in each kind of span, and the scan of `scan.py`. It is a
-linear-time scan, not a circuit of constant depth.
+What it costs. An iteration takes time in proportion to n V: the counts, a sort by depth, each value
+in each kind of span (`alike.py`), and the scan of `scan.py`. (Torch sorts many whole numbers digit
+by digit, so in linear time.) It is a linear-time scan, not a circuit of constant depth.
 """
 
 from collections.abc import Iterator

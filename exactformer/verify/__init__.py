@@ -66,7 +66,8 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
   - the readers of files: `weightfile.py` and the safetensors library, and SHA-256;
   - that `model/circuit.py`, `exact.py`, `feedforward.py` and `encode.py` compute what the argument
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
-    with brute force and with other settings, `attacks/` on other machines);
+    with brute force and with other settings, `attacks/` on other machines); for iterations by the
+    logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`;
   - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means.
 The engine adds `engine/`, which is read off the weights and compared with the parser and the model
 by tests and attacks. Training, the search for counterexamples, the baselines and the page are not
