@@ -107,18 +107,10 @@ class Model:
         most_work   what the transformer may spend on one expression.
         tell        is told the share of the transformer's work that is done.
         """
-        if not isinstance(texts, Text):
-            return self._evaluate(list(texts), engine, most_work, tell)
-        return self._evaluate([texts], engine, most_work, tell)[0]
-
-    def _evaluate(
-        self,
-        texts: list[Text],
-        engine: EngineName,
-        most_work: int | None,
-        tell: Callable[[float], None],
-    ) -> list[str]:
-        if "_engine" not in vars(self):  # a mistake is told before the tables are made
+        if isinstance(texts, Text):
+            return self.evaluate([texts], engine, most_work=most_work, tell=tell)[0]
+        texts = list(texts)
+        if "_engine" not in vars(self):  # a mistake is reported before the tables are made
             texts = _each(lambda text: text if _is_long(text) else self._expression(text), texts)
         fast = self.fast_engine(engine)
         if fast is None:
@@ -256,13 +248,13 @@ def construct(
         model = load(f"{algebra.name}/fitted")
         if model.algebra != algebra:
             raise ValueError(f"the fitted perceptron is for another algebra named {algebra.name!r}")
-        weights = model.weights
+        made, weights = feedforward, model.weights
     else:
-        feedforward, f = by_hand.feedforward(algebra, feedforward)
+        made, f = by_hand.feedforward(algebra, feedforward)
         weights = by_hand.assemble(algebra, f)
     if dense:
         weights = by_hand.dense(weights, torch.Generator().manual_seed(0))
-    return Model(algebra, weights, {"made": "constructed", "feedforward": feedforward})
+    return Model(algebra, weights, {"made": "constructed", "feedforward": made})
 
 
 def load(name: str | Path, algebra: Algebra | None = None) -> Model:

@@ -136,8 +136,9 @@ def score(
         used = "fast" if model.fast_engine(engine) else "model"
 
         def evaluate(expressions: Sequence[Expression]) -> list[str]:
-            for expression in expressions if used == "model" else ():
-                require_feasible(expression, most_work, f"{path}: {expression!r}: ")
+            if used == "model":
+                for expression in expressions:
+                    require_feasible(expression, most_work, f"{path}: {expression!r}: ")
             return model.evaluate(expressions, used)
 
         wrong: list[Wrong] = []

@@ -9,6 +9,7 @@ import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
+from exactformer.domains.plain import listed
 from exactformer.model.circuit import Weights, read_tokens, steps
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
@@ -86,14 +87,15 @@ class Trace:
     @property
     def outcome(self) -> str:
         value = "no single value is left" if self.value is None else f"value {self.value}"
-        return f"{value} after {len(self.steps)} iteration{'s'[: len(self.steps) != 1]}"
+        iterations = "1 iteration" if len(self.steps) == 1 else f"{len(self.steps)} iterations"
+        return f"{value} after {iterations}"
 
     def __repr__(self) -> str:
         text = self.expression if len(self.expression) < 80 else f"{self.expression[:76]} ..."
         return f"Trace({self.algebra.name}, {text}: {self.outcome})"
 
     def __str__(self) -> str:
-        parts = [f"{self.expression}"]
+        parts = [self.expression]
         for number, step in enumerate(self.steps, start=1):
             rows = step.rows()
             columns = zip(*rows.values(), strict=True)
@@ -145,12 +147,7 @@ def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
         if counts:
             tokens = [token if n == 1 else f"{n}×{token}" for token, n in counts.items()]
             parts.append(f"{several if sum(counts.values()) > 1 else one} {' '.join(tokens)}")
-    *first, last = parts or [""]
-    return f"{', '.join(first)} and {last}" if first else last
-
-
-def _ignore(step: TraceStep) -> None:
-    pass
+    return listed(parts, "and")
 
 
 @torch.no_grad()
@@ -158,7 +155,7 @@ def trace(
     algebra: Algebra,
     weights: Weights,
     expression: Expression,
-    observe: Callable[[TraceStep], None] = _ignore,
+    observe: Callable[[TraceStep], None] = lambda step: None,
 ) -> Trace:
     """Run one expression, keeping what `iterate` returns.
 
@@ -171,6 +168,7 @@ def trace(
         busy = acts.nonzero().squeeze(-1).tolist()
         outputs = {i: step.Z[0, i].tolist() for i in busy}
         bags = {i: step.H[0, i].view(-1, len(algebra.vocabulary)) for i in busy}  # slot by slot
+        by_slot = {i: [_counts(algebra, slot) for slot in bag] for i, bag in bags.items()}
         traced.append(
             TraceStep(
                 tokens=_symbols(algebra, read_tokens(X, weights)[0]),
@@ -182,9 +180,7 @@ def trace(
                 outputs={i: dict(zip(algebra.vocabulary, outputs[i], strict=True)) for i in busy},
                 state=_symbols(algebra, read_tokens(step.X, weights)[0]),
                 ranks=None if step.R is None else (step.R[0] * step.P[0]).tolist(),
-                slots={}
-                if step.R is None
-                else {i: [_counts(algebra, slot) for slot in bag] for i, bag in bags.items()},
+                slots={} if step.R is None else by_slot,
             )
         )
         observe(traced[-1])

@@ -5,7 +5,7 @@ refused, unless there is no bound on its work. Tables that were kept are all tha
 needs; torch takes longer to import than most expressions take to evaluate.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -82,18 +82,13 @@ class Evaluator:
                 if fast:
                     yield from fast.values(block)
                 else:
+                    from exactformer.model.predict import require_values
+
+                    weights, most = self._model.weights, self._most_work
                     places = [f"{path}: line {number + i}: " for i in range(len(block))]
-                    yield from self._run(block, places, told)
+                    yield from require_values(self.algebra, weights, block, places, most, told)
                 told(1)
                 number, before = number + len(block), file.done
-
-    def _run(
-        self, expressions: list[Expression], places: list[str], tell: Callable[[float], None]
-    ) -> list[str]:
-        from exactformer.model.predict import require_values
-
-        weights = self._model.weights
-        return require_values(self.algebra, weights, expressions, places, self._most_work, tell)
 
     @property
     def _most_work(self) -> int | None:

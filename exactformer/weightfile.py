@@ -59,10 +59,8 @@ class WeightFile:
     def sha256(self) -> str:
         """A hash of the algebra and of all that computes: the activation and the tensors."""
         algebra = json.dumps(self.algebra.to_dict(), sort_keys=True)
-        digest = hashlib.sha256(f"{algebra} {self.activation} ".encode())
-        for name in sorted(self.arrays.keys() - LOGITS):
-            _update(digest, name, self.arrays[name])
-        return digest.hexdigest()
+        computing = {name: self.arrays[name] for name in self.arrays.keys() - LOGITS}
+        return _sha256(f"{algebra} {self.activation} ", computing)
 
     def write(self, path: Path) -> None:
         header = {
@@ -187,16 +185,15 @@ def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str,
 
 def content_sha256(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> str:
     """A hash of all that a file of tensors holds: what it says of itself and every number."""
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        _update(digest, name, arrays[name])
+    return _sha256(json.dumps(header, sort_keys=True), arrays)
+
+
+def _sha256(header: str, arrays: Mapping[str, NDArray]) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
+        digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _update(digest: "hashlib._Hash", name: str, array: NDArray) -> None:
-    array = np.ascontiguousarray(array).reshape(array.shape)
-    digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
-    digest.update(array.tobytes())
 
 
 UNFINISHED = ".unfinished"  # ends the name of a file that is being written, after its writer's id

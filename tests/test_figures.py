@@ -26,7 +26,7 @@ from exactformer.training.run import Observer, train_seeds
 
 WORDS = {
     "fig1": ["|", "&", "~", "(((~0)&1)|(0&(~1)))", "((3*7)+(5*3))", "(1+5)", "iteration 3"],
-    "fig2": ["(", ")", "1", "0", "&", "|", "~", "−1", "reduction mask", "| receives 1 + 0 + |"],
+    "fig2": ["(", ")", "1", "0", "&", "|", "~", "−1", "reduction mask", "| receives 1, 0 and |"],
     "fig3": ["(", ")", "&", "+½", "−½", "Iteration 2", "Theorem 1", "is the value, 1."],
     "fig4": ["arithmetic", "Boolean", "ListOps", "280", "924", "4,416", "depth", "mean tokens"],
     "figA1": ["(", ")", "&", "raw logits", "discrete", "hidden unit", "constructed", "7520"],

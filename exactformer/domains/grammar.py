@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.plain import listed
 
 UNKNOWN = -2  # the id of text that spells no token
 TOP, DONE, START = 0, 1, 2  # states: before any token, after the whole expression, after `(`
@@ -141,9 +142,8 @@ class Grammar:
             expected.append(f"an operator ({' '.join(symbols)})")
         if self.complete[state]:
             expected.append("')'")
-        wanted = " or ".join([", ".join(expected[:-1]), expected[-1]] if expected[1:] else expected)
         reason = self._reason(span, token) if token != UNKNOWN else None
-        return f"expected {wanted}, {{found}}" + (f": {reason}" if reason else "")
+        return f"expected {listed(expected)}, {{found}}" + (f": {reason}" if reason else "")
 
     def _reason(self, span: Span | None, token: int | None) -> str | None:
         """What is wrong in the user's terms, where the expectation alone does not tell."""

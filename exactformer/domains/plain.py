@@ -2,7 +2,7 @@
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -60,6 +60,11 @@ def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
         function = getattr(value, "__name__", None) if callable(value) else None
         found = f"the function {function!r}, not called" if function else show(value)
         raise TypeError(f"expected {expected}, found {found}")
+
+
+def listed(words: Sequence[str], last: str = "or") -> str:
+    """Words in a sentence: `a, b or c`."""
+    return f" {last} ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:

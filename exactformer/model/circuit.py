@@ -64,7 +64,7 @@ class Weights:
 
     def __post_init__(self) -> None:
         if (self.G_R is None) != (self.f.slots == 1):
-            slots = f"{self.f.slots} slot{'s'[: self.f.slots != 1]}"
+            slots = "1 slot" if self.f.slots == 1 else f"{self.f.slots} slots"
             gate = "no rank gate" if self.G_R is None else "a rank gate"
             raise ValueError(f"a feedforward of {slots} does not go with {gate}")
 

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import cache
 from itertools import combinations_with_replacement, pairwise
 from math import comb
-from typing import Literal
 
 import numpy as np
 import torch
@@ -24,7 +23,6 @@ from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
 
-FeedforwardKind = Literal["closed", "units", "table"]
 Codes = tuple[tuple[int, ...], ...]  # a whole number for each value, slot by slot
 
 # Whole numbers up to here add without rounding in float32, in any order. Half of 2^24, since the
@@ -38,21 +36,18 @@ FEW_CASES = 5_000
 SMALL_TABLE = 5_000
 
 
-def feedforward(algebra: Algebra, kind: str | None) -> tuple[FeedforwardKind, Feedforward]:
+def feedforward(algebra: Algebra, kind: str | None) -> tuple[str, Feedforward]:
     """The kind that is asked for; if none is, the first that can be had."""
     if kind is None:
         return _first_feedforward(algebra)
-    if kind == "closed":
-        return kind, closed_form(algebra)
-    if kind == "units":
-        return kind, gated_units(algebra)
-    if kind == "table":
-        return kind, table(algebra)
+    makers = {"closed": closed_form, "units": gated_units, "table": table}
+    if kind in makers:
+        return kind, makers[kind](algebra)
     hint = suggestion(kind, ("closed", "units", "table", "fitted"))
     raise ValueError(f"expected feedforward closed, units, table or fitted, found {kind!r}{hint}")
 
 
-def _first_feedforward(algebra: Algebra) -> tuple[FeedforwardKind, Feedforward]:
+def _first_feedforward(algebra: Algebra) -> tuple[str, Feedforward]:
     """A perceptron where the cases are few, units where they are many, else a table."""
     bounded = algebra.max_fan_in is not None
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1) if bounded else 0

@@ -25,11 +25,7 @@ GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole nu
 def fit(algebra: Algebra, generator: torch.Generator) -> MLP:
     """Full-batch Adam on every bag and the zero vector; raises ValueError if any stays wrong."""
     shape = paper_architecture(algebra)
-    H, outputs = bags(algebra)
-    H, outputs = (
-        torch.cat([H, H.new_zeros(1, shape.D)]),
-        torch.cat([outputs, H.new_zeros(1, shape.D)]),
-    )
+    H, outputs = (torch.cat([rows, rows.new_zeros(1, shape.D)]) for rows in bags(algebra))
     sign = 2 * outputs - 1
 
     def normal(scale: float, *size: int) -> torch.Tensor:

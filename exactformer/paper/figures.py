@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
+from exactformer.domains.plain import listed
 from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, drawn
 from exactformer.paper.plots import fig4, figA1
@@ -248,7 +249,7 @@ def _attention(
         name = f"routed bags  $H_{number}$"
         sheet.text(h + len(vocabulary) / 2, y - 1.6, name, color=ink.text)
         position = next(i for i in inside if step.routed.get(i))
-        bag = " + ".join(step.routed[position])
+        bag = listed([*step.routed[position]], "and")
         note = f"{step.tokens[position]} receives {bag}; all others receive nothing"
         sheet.text(h + len(vocabulary), y + size + 0.7, note, SMALL + 0.5, "right", color=ink.text)
         y += size + 3.6

@@ -44,24 +44,24 @@ def guess_format(domain: Algebra, header: bytes) -> Format:
     return "nangia" if domain.name.split("-")[0] == "listops" and not native else "tsv"
 
 
-def read_nangia_rows(file: Lines) -> Iterator[Row[Reading]]:
-    def read(line: bytes, number: int) -> Row[Reading]:
-        row = _Fields(line, number, ("label", "expression"))
-        return Row(number, row.one_of(0, DIGITS), row.read(1, read_nangia))
+def read_nangia_rows(
+    file: Lines, fields: tuple[str, str] = ("label", "expression"), first: int = 1
+) -> Iterator[Row[Reading]]:
+    label, expression = fields.index("label"), fields.index("expression")
 
-    return file.read(read)
+    def read(line: bytes, number: int) -> Row[Reading]:
+        row = _Fields(line, number, fields)
+        return Row(number, row.one_of(label, DIGITS), row.read(expression, read_nangia))
+
+    return file.read(read, first)
 
 
 def read_lra_rows(file: Lines) -> Iterator[Row[Reading]]:
-    def read(line: bytes, number: int) -> Row[Reading]:
-        row = _Fields(line, number, ("expression", "label"))
-        return Row(number, row.one_of(1, DIGITS), row.read(0, read_nangia))
-
     if file.header != HEADER.encode():
         raise ValueError(
             f"{file.name}: expected {HEADER!r} as the first line, found {file.header[:40]!r}"
         )
-    return file.read(read, first=2)
+    return read_nangia_rows(file, ("expression", "label"), first=2)
 
 
 def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:

@@ -19,10 +19,10 @@ import numpy as np
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
-from exactformer.domains.errors import ExpressionError, decode
+from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import suggestion
+from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.rules import count_keys, operand_keys
 
 DIGITS = tuple("0123456789")
@@ -156,8 +156,7 @@ def _problem(span: _Span, opened: int, binarised: bool, word: str | None) -> str
     else:
         expected.append("']'")
         reason = f"{span.operator} has parentheses for {span.operands} operands only"
-    wanted = " or ".join([", ".join(expected[:-1]), expected[-1]] if expected[1:] else expected)
-    return f"expected {wanted}, {_found(word)}" + (f": {reason}" if reason else "")
+    return f"expected {listed(expected)}, {_found(word)}" + (f": {reason}" if reason else "")
 
 
 def _found(word: str | None) -> str:
@@ -165,8 +164,7 @@ def _found(word: str | None) -> str:
         return "found the end of the text"
     known = word in OPERATOR_CODES or word in DIGIT_CODES or word in ("(", ")", "]")
     hint = suggestion(word.upper(), OPERATOR_CODES)
-    shown = word if len(word) <= 20 else word[:17] + "..."
-    return f"found {shown!r}" + ("" if known else f", which is no token{hint}")
+    return f"found {quote(word)}" + ("" if known else f", which is no token{hint}")
 
 
 def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:

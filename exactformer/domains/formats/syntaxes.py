@@ -1,6 +1,7 @@
-"""The notations that text can be written in, each with its reader."""
+"""The syntaxes that text can be written in, each with its reader."""
 
-from typing import Literal, Protocol
+from collections.abc import Callable
+from typing import Literal
 
 from exactformer.domains import syntax as native
 from exactformer.domains.algebra import Algebra
@@ -11,15 +12,8 @@ from exactformer.domains.formats.python import parse_python
 Syntax = Literal["native", "python", "nangia"]
 
 
-class Read(Protocol):
-    """A reader of one notation: one expression from a text, or an `ExpressionError`."""
-
-    def __call__(
-        self, algebra: Algebra, text: str | bytes, *, first_line: int = 1
-    ) -> Expression: ...
-
-
-READERS: dict[Syntax, Read] = {
+# (algebra, text, *, first_line) -> Expression, or an ExpressionError
+READERS: dict[Syntax, Callable[..., Expression]] = {
     "native": native.parse,
     "python": parse_python,
     "nangia": parse_nangia,
