@@ -67,9 +67,9 @@ def full_loss(algebra: Algebra, parameters: dict[str, Tensor]) -> tuple[Tensor, 
 
     losses, positions = [], 0
     expressions = list(enumerate_depth(algebra, 1))
-    for _, group in itertools.groupby(expressions, key=lambda e: len(e.slots)):
+    for _, group in itertools.groupby(expressions, key=lambda e: len(e.positions)):
         same_length = list(group)
-        ids = torch.tensor(np.stack([e.slots for e in same_length]), dtype=torch.int64)
+        ids = torch.tensor(np.stack([e.positions for e in same_length]), dtype=torch.int64)
         X = (ids.unsqueeze(-1) == torch.arange(D)).double()
         assert bool((X.sum(-1) == (ids != EMPTY)).all())
         target = torch.zeros_like(X)
@@ -79,7 +79,7 @@ def full_loss(algebra: Algebra, parameters: dict[str, Tensor]) -> tuple[Tensor, 
         Z = feedforward(H)
         losses.append(binary_cross_entropy_with_logits(Z, target, reduction="sum"))
         positions += ids.numel()
-    if not algebra.closing_slot:  # then one zero vector stands for those left by reductions
+    if not algebra.empty_after_close:  # then one zero vector stands for those left by reductions
         Z = feedforward(torch.zeros(1, D, dtype=torch.float64))
         losses.append(binary_cross_entropy_with_logits(Z, torch.zeros_like(Z), reduction="sum"))
         positions += 1

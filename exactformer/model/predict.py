@@ -18,7 +18,7 @@ MOST_WORK = 10**9  # of one expression that nobody has asked twice for: a minute
 
 def work(expression: Expression) -> int:
     """Positions of all iterations together: what an expression costs the transformer."""
-    return expression.depth * len(expression.slots)
+    return expression.depth * len(expression.positions)
 
 
 def require_feasible(expression: Expression, most: int | None, where: str = "") -> None:
@@ -26,7 +26,7 @@ def require_feasible(expression: Expression, most: int | None, where: str = "") 
     if most is not None and work(expression) > most:
         raise ValueError(
             f"{where}the transformer would take {expression.depth:,} iterations of "
-            f"{len(expression.slots):,} positions each, more than {most:,} in all: "
+            f"{len(expression.positions):,} positions each, more than {most:,} in all: "
             f"--no-limit does it all the same"
         )
 
