@@ -105,7 +105,7 @@ class Model:
                     by level. "auto": fast where that can be and its tables are soon made, which is
                     all the same then.
         most_work   what the transformer may spend on one expression.
-        tell        is told the share of the transformer's work that is done.
+        tell        is called with the fraction of the transformer's work that is done.
         """
         if isinstance(texts, Text):
             return self.evaluate([texts], engine, most_work=most_work, tell=tell)[0]

@@ -25,10 +25,6 @@ class DepthScore:
     right: int
     lengths: list[int]
 
-    @property
-    def total(self) -> int:
-        return len(self.lengths)
-
 
 def accuracy_by_depth(
     predictors: Sequence[Predictor],

@@ -29,7 +29,7 @@ CLUSTERS: tuple[Ink, ...] = (  # by number, from 1 and then around
     Ink("#dcd3f2", "#7359b8", "#47318a"),
 )
 
-# Tasks have a marker too, so that they are told apart without colour.
+# Tasks have a marker too, so that they differ without colour.
 TASKS: dict[str, tuple[str, str]] = {
     "arithmetic": ("#332288", "o"),
     "boolean": ("#1b8a7a", "s"),

@@ -35,7 +35,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def bar(shown: bool = True) -> Iterator[Tell]:
-    """A function that is told the progress; it is shown on a terminal, and gone at the end."""
+    """A function to report progress to; it is shown on a terminal, and gone at the end."""
     console = Console(stderr=True)
     done, left = TextColumn("{task.completed:,.0f} {task.description}"), TimeRemainingColumn()
     columns = (BarColumn(), done, left)

@@ -38,8 +38,8 @@ from exactformer.model.predict import require_feasible
 from exactformer.named import find_weights, is_constructed
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
-TOKENS_AT_ONCE = 1 << 19  # between two looks at the progress
-SHOWN_ROWS = 10  # wrong ones that are told one by one
+TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
+SHOWN_ROWS = 10  # wrong ones that are listed
 
 Evaluate = Callable[[Sequence[Expression]], Sequence[str]]
 Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many of how many

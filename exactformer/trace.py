@@ -15,7 +15,7 @@ from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
 
 EMPTY_POSITION = "·"
-MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is told in a line
+MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is shown as a line
 NAMES: dict[Kind, tuple[str, str]] = {
     "value": ("operand", "operands"),
     "operator": ("operator", "operators"),
@@ -140,7 +140,7 @@ def _cell(cell: Any, ink: Ink) -> str:
 
 
 def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
-    """A bag of tokens, with operators told apart from operands: `+` is one of them."""
+    """A bag of tokens in words: which are operands and which operators, such as `+`."""
     parts = []
     for kind, (one, several) in NAMES.items():
         counts = {token: n for token, n in bag.items() if kind_of(algebra, token) == kind}

@@ -56,7 +56,7 @@ class Evaluator:
 
     def line_values(self, path: Path, syntax: Syntax = "native") -> Iterator[str]:
         """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
-        the bad lines are told as a ValueError.
+        the bad lines are reported as a ValueError.
         """
         from exactformer.progress import bar, is_typed
 

@@ -29,7 +29,7 @@ class Constant:
 def test_the_oracle_is_always_right(task):
     scores = dict(accuracy_by_depth([Oracle()], task, [1, 4, 9], 20, np.random.default_rng(0)))
     assert {depth: score.right for depth, score in scores.items()} == {1: 20, 4: 20, 9: 20}
-    assert {score.total for score in scores.values()} == {20}
+    assert {len(score.lengths) for score in scores.values()} == {20}
 
 
 def test_counts_by_depth_and_no_answer_is_wrong(task):

@@ -180,7 +180,7 @@ def score(
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Count the rows of a labelled file of any size that certified weights get right, and tell the
+    """Count the rows of a labelled file of any size that certified weights get right, and show the
     first ten others.
     """
     from exactformer.model.predict import MOST_WORK

@@ -168,7 +168,7 @@ class Algebra:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Algebra":
         """What `to_dict` gives, from a file that nobody trusts: every field is checked, and a
-        ValueError names the place of a mistake.
+        ValueError says where a mistake is.
         """
         top = Place(data).fields(("name", "notation", "values", "operators", "spellings"))
         values = tuple(value.text() for value in top["values"].items(MOST_VALUES))
@@ -188,7 +188,7 @@ class Algebra:
 
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
-        """The paper's ordered Sigma: parentheses, values, operators; a token's id is its place."""
+        """The paper's ordered Sigma: parentheses, values, operators; a token's id is its index."""
         return ("(", ")", *self.values, *(op.symbol for op in self.operators))
 
     @cached_property
@@ -221,9 +221,7 @@ class Algebra:
     @property
     def max_fan_in(self) -> int | None:
         """The largest number of operands; None where some operator takes any number."""
-        if any(op.unbounded for op in self.operators):
-            return None
-        return max(op.arities[-1] for op in self.operators)
+        return None if any(op.unbounded for op in self.operators) else self.require_fan_in()
 
     def require_fan_in(self) -> int:
         """The largest number of operands, for what has to list every case."""
@@ -236,14 +234,14 @@ class Algebra:
         return max(op.arities[-1] for op in self.operators)
 
     def cases(self, *, every_order: bool) -> Iterator[tuple[int, tuple[int, ...], int]]:
-        """Every span of depth 1: the number of its operator, its operands, its result."""
+        """Every span of depth 1: its operator, its operands and its result, all as indices."""
         self.require_listable(every_order=every_order)
         for o, operator in enumerate(self.operators):
             for operands, value in operator.cases(len(self.values), every_order=every_order):
                 yield o, operands, value
 
     def case_arrays(self, *, every_order: bool) -> Iterator[tuple[int, Ints, Ints]]:
-        """The same in blocks: an operator, rows of as many operands each, and their results."""
+        """The `cases` in blocks: an operator, rows of as many operands each, and their results."""
         self.require_listable(every_order=every_order, numbers=len(self.vocabulary))
         for o, operator in enumerate(self.operators):
             for arity in operator.arities:

@@ -27,7 +27,7 @@ for all values of it in their order: `1 -> 1 0 2` is `1 0 -> 1`, `1 1 -> 0` and 
 operator of one operand that is the whole table: `-> 0 2 1`. An operator that is not ordered needs
 one order of each choice of operands; if several are there, they must agree.
 
-Every mistake in a file is told at once.
+All mistakes in a file are reported together.
 """
 
 import re
@@ -56,7 +56,7 @@ OPERATOR_KEYS = ("symbol", "arity", "ordered", "table", "rule")
 BOUNDS = {"values": MOST_VALUES, "operators": MOST_OPERATORS, "spellings": MOST_SPELLINGS}
 SHOWN = 12  # of a long list of entries
 
-Key = tuple[int, ...]  # operands, as places among the values
+Key = tuple[int, ...]  # operands, as indices of values
 
 
 class DefinitionError(ValueError):
@@ -111,7 +111,7 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
 def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
     values = data.get("values")
     if isinstance(values, list) and values and all(isinstance(value, str) for value in values):
-        return tuple(dict.fromkeys(values))  # one that is there twice is told by _symbol_problems
+        return tuple(dict.fromkeys(values))  # `_symbol_problems` reports duplicates
     problems.append(f'values: expected a list such as ["0", "1"], {_found(data, "values")}')
     return ()
 
@@ -219,7 +219,7 @@ def _from_rule(
     if entry.get("ordered", RULES[name].ordered) is not RULES[name].ordered:
         rule = "depends" if RULES[name].ordered else "does not depend"
         problems.append(f"ordered: the rule {name!r} {rule} on the order of its operands")
-    if not arities or not n_values:  # told already
+    if not arities or not n_values:  # reported already
         return None
     try:
         return Operator.named(symbol, name, arities, n_values, unbounded=unbounded)

@@ -2,13 +2,13 @@
 
 import unicodedata
 
-WINDOW = 72  # columns of a long line that an error shows around its place
+WINDOW = 72  # columns of a long line that an error shows
 
 
 class ExpressionError(ValueError):
     """Text that is not an expression: what was expected, what was found, and where.
 
-    `byte` is the place in a stream of which `text` is only the part around it.
+    `byte` is the offset of the error in a stream, where `text` is only an excerpt of that.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class ExpressionError(ValueError):
 
 
 def _window(line: str, column: int) -> str:
-    """The part of a line around a column, with a caret under it."""
+    """An excerpt of a line around a column, with a caret under it."""
     start = max(0, column - WINDOW // 2) if len(line) > WINDOW else 0
     shown = line[start : start + WINDOW]
     prefix = "…" if start else ""

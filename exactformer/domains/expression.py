@@ -99,7 +99,7 @@ def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
 
 
 def packs(algebra: Algebra) -> bool:
-    """Whether symbols are told apart without spaces: single characters, operators no words.
+    """Whether symbols can be distinguished without spaces: single characters, operators no words.
 
     Values that never stand side by side may be letters or digits.
     """

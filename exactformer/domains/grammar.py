@@ -79,17 +79,13 @@ class Grammar:
     def first_error(
         self, ids: list[int], state: int = TOP, enclosing: Sequence[int] = (), outside: int = 0
     ) -> tuple[int, str] | None:
-        """Number of the first token that cannot stand where it does, and the problem with it.
+        """Index of the first token that cannot stand where it does, and the problem with it.
 
         To go on within a text: the state there, those of the spans around it (at least the last
         `len(ids)`), and the number of spans around those.
         """
         first_operator = self.algebra.first_operator
-        after_operand, after_operator, complete = (
-            self.after_operand,
-            self.after_operator,
-            self.complete,
-        )
+        after_operand, after_operator = self.after_operand, self.after_operator
         enclosing, following = list(enclosing), CLOSED
         for place, token in enumerate(ids):
             if token == OPEN:
@@ -97,7 +93,7 @@ class Grammar:
                 if following != CLOSED:
                     enclosing.append(state)
             elif token == CLOSE:
-                following = after_operand[enclosing.pop()] if complete[state] else CLOSED
+                following = after_operand[enclosing.pop()] if self.complete[state] else CLOSED
             elif token >= first_operator:
                 following = after_operator[state].get(token, CLOSED)
             elif token >= 0:
@@ -127,7 +123,7 @@ class Grammar:
         return None
 
     def _problem(self, state: int, token: int | None) -> str:
-        """A sentence with the place of the found text left open."""
+        """What was expected in a state, as a sentence in which `{found}` is to be filled in."""
         if state == DONE:
             return "expected the end of the text after a whole expression, {found}"
         span = self.spans[state]
@@ -146,7 +142,7 @@ class Grammar:
         return f"expected {listed(expected)}, {{found}}" + (f": {reason}" if reason else "")
 
     def _reason(self, span: Span | None, token: int | None) -> str | None:
-        """What is wrong in the user's terms, where the expectation alone does not tell."""
+        """What is wrong in the user's terms, where the expectation alone does not show it."""
         if span is None:
             return "no parenthesis is open" if token == CLOSE else None
         if span.operator is None:

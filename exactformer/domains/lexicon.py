@@ -39,7 +39,7 @@ class Lexicon:
         longest_first = sorted(self.marks, key=len, reverse=True)
         marks = [re.escape(mark) + _no_word_after(mark) for mark in longest_first]
         self.scanner = re.compile("|".join([*marks, r"\w+", r"\S"]))
-        # Bytes tell apart ASCII words from marks in which no byte belongs to a word.
+        # Bytes distinguish ASCII words from marks in which no byte belongs to a word.
         self.by_bytes = (
             all(word.isascii() for word in self.words)
             and not any(re.search(r"\w", mark) for mark in self.marks)

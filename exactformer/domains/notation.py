@@ -23,8 +23,8 @@ class Notation(StrEnum):
         return [*operands[:before], operator, *operands[before:]]
 
     def operands_wanted(self, before: int) -> int | None:
-        """How many operands an operator has in all if so many stand before it; None if that does
-        not tell.
+        """How many operands an operator has in all if so many stand before it; None if any number
+        may follow.
         """
         return 1 + before if self is Notation.INFIX else None
 

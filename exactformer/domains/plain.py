@@ -1,4 +1,4 @@
-"""Plain data out of a file, read field by field: a mistake is a ValueError that names its place."""
+"""Plain data out of a file, read field by field: a mistake is a ValueError that says where."""
 
 import difflib
 import json

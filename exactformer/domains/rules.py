@@ -1,7 +1,7 @@
-"""Named rules: what an operator does to the places of its operands among the values.
+"""Named rules: what an operator makes of the indices of its operands among the values.
 
-With n values, a rule maps places from 0 to n-1 to a place. An operator that names its rule needs no
-table written out, so it may take ten operands, or any number of them.
+With n values, a rule maps indices from 0 to n-1 to an index. An operator that names its rule needs
+no table written out, so it may take ten operands, or any number of them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from math import comb
 
-Key = tuple[int, ...]  # operands, as places among the values
+Key = tuple[int, ...]  # operands, as indices of values
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def operand_keys(n_values: int, arities: Iterable[int], ordered: bool) -> Iterat
 
 
 def count_keys(n_values: int, arities: Iterable[int], ordered: bool) -> int:
-    """How many there are, without listing them."""
+    """How many `operand_keys` there are, without listing them."""
     return sum(n_values**k if ordered else comb(n_values + k - 1, k) for k in arities)
 
 

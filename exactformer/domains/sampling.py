@@ -137,7 +137,7 @@ def draw(
     to the paper's lengths.
 
     All of them grow at once: the trees from the root down, one array operation for each depth,
-    then their sizes from the leaves up, then the tokens' places from the root down again.
+    then their sizes from the leaves up, then the tokens' positions from the root down again.
     """
     _expect(algebra, rng)
     leaf = default_leaf(algebra) if leaf is None else leaf
@@ -249,7 +249,7 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
 
 
 def _means(algebra: Algebra, leaf: float) -> Iterator[float]:
-    """The same for every depth there is."""
+    """The expected number of tokens of a draw, for depth 0, 1, 2 and so on without end."""
     others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
     mean, total = 1.0, 0.0
     for depth in count_from(1):

@@ -1,4 +1,4 @@
-"""Names and symbols that can be told apart by eye: what is wrong with one, if anything is."""
+"""Names and symbols that a reader can distinguish: what is wrong with one, if anything is."""
 
 import re
 import unicodedata

@@ -34,7 +34,7 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
 
 
 def describe(algebra: Algebra, word: str | None, *, empty: bool) -> str:
-    """What was found in a place: a word, or the end of a text, which may be empty."""
+    """What was found instead: a word, or the end of a text, which may be empty."""
     if word is None:
         return "found no text" if empty else "found the end of the text"
     if word in algebra.token_ids:

@@ -1,14 +1,14 @@
 """How a rule condenses any number of operands into one small whole number, unit by unit.
 
-A unit adds up a whole number for each operand, by its place among the values and by its slot, and a
+A unit adds up a whole number for each operand, by its index among the values and by its slot, and a
 bias; then it either cuts the sum u off, to min(max(u, 0), cap), or takes it modulo a period. (With
 rectified units: relu(u) - relu(u - cap).) The units' results, each times its `code`, add up to the
-operator's code, and `readout` has the place of the result for each code. Neither grows with the
+operator's code, and `readout` has the index of the result for each code. Neither grows with the
 number of operands: bags are never listed.
 
 Slot 0 holds the first operand, slot 1 the second and so on; the last slot holds all that are left.
 An algebra that ignores order has one slot, with everything in it. Below, k operands a_1 ... a_k are
-places among n values, and #[...] counts operands.
+indices of n values, and #[...] counts operands.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from exactformer.domains.bounds import MOST_NUMBERS, require
 
 @dataclass(frozen=True)
 class Unit:
-    weights: tuple[tuple[int, ...], ...]  # what an operand adds: by slot, then by place
+    weights: tuple[tuple[int, ...], ...]  # what an operand adds: by slot, then by its index
     bias: int = 0
     cap: int = 0  # of the sum, where no period is given
     period: int = 0
@@ -30,7 +30,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Units:
-    """What an operator needs: its units, and the place of the result for each code."""
+    """What an operator needs: its units, and the index of the result for each code."""
 
     units: tuple[Unit, ...]
     readout: tuple[int, ...]
@@ -70,7 +70,7 @@ def _numbers(algebra: Algebra) -> int:
 
 
 def _counts(n: int, slots: int, weight: Callable[[int], int], **form: int) -> Unit:
-    """A unit that weighs operands by their place alone."""
+    """A unit that weighs operands by their index alone, whatever their slot."""
     return Unit(tuple(tuple(weight(place) for place in range(n)) for _ in range(slots)), **form)
 
 
@@ -125,7 +125,7 @@ def _saturating_sum(n: int, slots: int) -> Units:
 
 
 def _product(n: int, slots: int) -> Units:
-    """By the Chinese remainder theorem, n = p^e at a time. There each place is p^i g^j for a
+    """By the Chinese remainder theorem, n = p^e at a time. There each index is p^i g^j for a
     generator g of the units modulo p^e: exponents i add up, up to e, where the product is zero;
     exponents j add up modulo the number of units.
     """

@@ -82,8 +82,8 @@ class Choices:
             shipped = []
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
-        unlimited = algebra.max_fan_in is None
-        if unlimited or algebra.count_cases(every_order=algebra.ordered) > MOST_CASES:
+        every_order = algebra.ordered
+        if algebra.max_fan_in is None or algebra.count_cases(every_order=every_order) > MOST_CASES:
             by_hand.remove("constructed/table")
         if "fitted" in shipped:
             shipped.remove("fitted")
@@ -149,7 +149,7 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
             arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
     size = paper_architecture(algebra)
-    received = size.slots * size.D
+    received = weights.f.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
     return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})

@@ -66,7 +66,7 @@ def read_values(
     """Index of the value that is left in each sequence; NO_VALUE unless it is the only token.
 
     The paper pools with a maximum over positions. Counting instead also sees a token left over in
-    a second place, which would make the answer of a larger expression wrong.
+    a second position, which would make the answer of a larger expression wrong.
     """
     counts = (read_tokens(X, weights) > 0).sum(-2)
     values = counts[..., FIRST_VALUE : algebra.first_operator]

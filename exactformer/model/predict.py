@@ -41,7 +41,7 @@ def predict(
 ) -> list[str | None]:
     """The value the model gives each expression; None where it ends with anything else.
 
-    `observe` is told of each iteration by the number of its positions.
+    `observe` is called after each iteration with the number of its positions.
     """
     answers: list[str | None] = [None] * len(expressions)
     for batch in _batches(expressions):
@@ -62,8 +62,8 @@ def require_values(
     most_work: int | None = None,
     tell: Callable[[float], None] = lambda share: None,
 ) -> list[str]:
-    """The same where every expression must have a value, and none may cost more than `most_work`.
-    `places` begin what is said of each; `tell` is told the share that is done.
+    """The value of each expression: all must have one, and none may cost more than `most_work`.
+    `places` begin the error about each; `tell` is called with the fraction that is done.
     """
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):

@@ -286,7 +286,7 @@ def _seed_record(recipe: Recipe, state: State, i: int, seed: int, problems: int)
         "training accuracy": [round(one, 4), round(two, 4)],
         "best epoch": int(state.best_epoch[i]),
         "fitted": min(one, two) >= FITTED,
-        "accuracy": {str(depth): [score.right, score.total] for depth, score in scores},
+        "accuracy": {str(depth): [score.right, problems] for depth, score in scores},
         "curve": [[point["epoch"], point["loss"][i], point["depth 2"][i]] for point in thin],
     }
 

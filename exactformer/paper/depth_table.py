@@ -53,7 +53,7 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
     lines = {depth: [str(depth)] for depth in range(1, last + 1)}
     for task, by_depth in scores.items():
         for depth, score in by_depth.items():
-            mean, problems = np.mean(score.lengths), score.total
+            mean, problems = np.mean(score.lengths), len(score.lengths)
             paper = published.MEAN_TOKENS[task][depth - 1]
             accuracy = f"{published.MODEL_SUMMARY[task].accuracy:.3f}"
             right = f"{score.right} of {problems}"
@@ -62,7 +62,7 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
             csv.append(f"{task},{depth},{counts},{accuracy},{paper:.2f}")
     answers = [score for by_depth in scores.values() for score in by_depth.values()]
     right = sum(score.right for score in answers)
-    asked = sum(score.total for score in answers)
+    asked = sum(len(score.lengths) for score in answers)
     markdown = ["# Table 5", "", "Made by `exactformer reproduce table5`.", ""]
     markdown += [f"Right at all depths together: **{right:,} of {asked:,}**.", ""]
     markdown += [*table(header, lines.values(), words=0), ""]

@@ -88,7 +88,7 @@ def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
 
 
 class _Fields:
-    """The parts of a line between tabs; an error in one of them is located in the whole line."""
+    """The fields of a line between tabs; an error in one of them is located in the whole line."""
 
     def __init__(self, line: bytes, number: int, names: tuple[str, ...]) -> None:
         self.text, self.number = decode(line, number).rstrip("\r"), number

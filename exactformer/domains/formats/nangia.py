@@ -38,13 +38,13 @@ Use = tuple[str, int]  # an operator with a number of operands
 
 @dataclass(frozen=True)
 class Reading:
-    """One expression as the places of its tokens among SYMBOLS, and what it asks of an algebra."""
+    """One expression as the indices of its tokens in SYMBOLS, and what it asks of an algebra."""
 
     codes: bytes
     uses: frozenset[Use]
 
     def expression(self, algebra: Algebra) -> Expression:
-        """The same in an algebra that covers `uses`."""
+        """The expression in an algebra that covers `uses`."""
         return expressions(algebra, [self.codes])[0]
 
 
@@ -168,13 +168,13 @@ def _found(word: str | None) -> str:
 
 
 def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:
-    """Words carry no offsets, to be quick: the place of one is looked up when it is needed."""
+    """Words carry no offsets, to be quick: that of one is found when it is needed."""
     matches = (match.start() for i, match in enumerate(SCANNER.finditer(text)) if i == place)
     raise ExpressionError(problem, text, next(matches, len(text.rstrip())), first_line)
 
 
 def _ends(words: list[str]) -> Iterator[tuple[Use, int]]:
-    """Each operator of well-formed text with its number of operands, and the place of its `]`."""
+    """Each operator of well-formed text with its number of operands, and the index of its `]`."""
     enclosing: list[tuple[str, int]] = [("", 0)]
     for place, word in enumerate(words):
         if word in OPERATOR_CODES:
