@@ -135,8 +135,9 @@ def verify(
         print(said if as_json else f"rejected: {shown}")
         raise typer.Exit(1) from None
     name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
-    built_in = is_built_in(findings.algebra)
-    origin = "built in" if built_in else "as asked for" if algebra else "not built in"
+    origin = "as asked for" if algebra else "not built in"
+    if is_built_in(findings.algebra):
+        origin = "built in"
     reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
     reason += ", and exact by the extracted checker" if kernel else ""
     if as_json:

@@ -162,173 +162,156 @@ def _operators(
         else:
             where = f"operator number {number}: "
             problems.append(f"{where}symbol: expected text in quotes, {_found(entry, 'symbol')}")
-        found = [*_unknown_keys(entry, OPERATOR_KEYS)]
-        arities, unbounded = _arities(entry, data.get("notation"), found)
-        if ("table" in entry) == ("rule" in entry):
-            both = "both" if "table" in entry else "neither"
-            found.append(f"expected a table or a rule, found {both}")
-        if not isinstance(entry.get("ordered", False), bool):
-            found.append(f"ordered: expected true or false, {_found(entry, 'ordered')}")
-        operator = None
-        if "rule" in entry:
-            operator = _from_rule(entry, str(symbol), arities, unbounded, len(values), found)
-        elif "table" in entry and arities and values:
-            operator = _from_table(entry, str(symbol), arities, unbounded, values, found)
-        problems += [where + problem for problem in found]
-        if operator is not None and not found:
+        section = _Section(entry, values, data.get("notation"))
+        operator = section.operator()
+        problems += [where + problem for problem in section.problems]
+        if operator is not None:
             yield operator
 
 
-def _arities(
-    entry: Mapping[str, Any], notation: object, problems: list[str]
-) -> tuple[list[int], bool]:
-    """The numbers of operands, and whether all larger ones are taken as well."""
-    arity = entry.get("arity")
-    unbounded = isinstance(arity, str) and re.fullmatch(r"[1-9][0-9]?\+", arity) is not None
-    listed: list[Any] = arity if isinstance(arity, list) else [arity]
-    if isinstance(arity, str) and unbounded:
-        listed = [int(arity.removesuffix("+"))]
-    if not listed or not all(type(number) is int and number >= 1 for number in listed):
-        kinds = 'a number such as 2, a list such as [1, 2], or with a rule "2+" for 2 or more'
-        problems.append(f"arity: expected {kinds}, {_found(entry, 'arity')}")
-        return [], False
-    if max(listed) > LARGEST_ARITY:
-        problems.append(f"arity: expected {LARGEST_ARITY} at most, {_found(entry, 'arity')}")
-        return [], False
-    if len(set(listed)) < len(listed):
-        problems.append(f"arity: a number is there twice in {listed}")
-    known = notation in tuple(Notation)
-    if known and (fault := Notation(notation).arity_fault(max(listed), unbounded)):
-        problems.append(f"arity: {fault}, {_found(entry, 'arity')}")
-    return sorted(set(listed)), unbounded
+class _Section:
+    """One of the [[operators]] sections, and all that is wrong with it."""
 
+    def __init__(self, entry: Mapping[str, Any], values: tuple[str, ...], notation: object) -> None:
+        self.entry, self.values, self.symbol = entry, values, str(entry.get("symbol"))
+        self.problems = [*_unknown_keys(entry, OPERATOR_KEYS)]
+        self.arities, self.unbounded = self._arities(notation)
+        self.ordered = entry.get("ordered", False) is True
 
-def _from_rule(
-    entry: Mapping[str, Any],
-    symbol: str,
-    arities: list[int],
-    unbounded: bool,
-    n_values: int,
-    problems: list[str],
-) -> Operator | None:
-    name = entry["rule"]
-    if not isinstance(name, str) or name not in RULES:
-        known = ", ".join(RULES)
-        problems.append(f"rule: expected one of {known}, found {name!r}{suggestion(name, RULES)}")
-        return None
-    if entry.get("ordered", RULES[name].ordered) is not RULES[name].ordered:
-        rule = "depends" if RULES[name].ordered else "does not depend"
-        problems.append(f"ordered: the rule {name!r} {rule} on the order of its operands")
-    if not arities or not n_values:  # reported already
-        return None
-    try:
-        return Operator.named(symbol, name, arities, n_values, unbounded=unbounded)
-    except ValueError as error:
-        problems.append(str(error).removeprefix(f"operator {symbol!r}: "))
-        return None
+    def operator(self) -> Operator | None:
+        """What the section defines; None where anything is wrong."""
+        entry, operator = self.entry, None
+        if ("table" in entry) == ("rule" in entry):
+            both = "both" if "table" in entry else "neither"
+            self.problems.append(f"expected a table or a rule, found {both}")
+        if not isinstance(entry.get("ordered", False), bool):
+            self.problems.append(f"ordered: expected true or false, {_found(entry, 'ordered')}")
+        if "rule" in entry:
+            operator = self._from_rule(entry["rule"])
+        elif "table" in entry and self.arities and self.values:
+            operator = self._from_table(entry["table"])
+        return None if self.problems else operator
 
+    def _arities(self, notation: object) -> tuple[list[int], bool]:
+        """The numbers of operands, and whether all larger ones are taken as well."""
+        arity, found = self.entry.get("arity"), _found(self.entry, "arity")
+        unbounded = isinstance(arity, str) and re.fullmatch(r"[1-9][0-9]?\+", arity) is not None
+        listed: list[Any] = arity if isinstance(arity, list) else [arity]
+        if isinstance(arity, str) and unbounded:
+            listed = [int(arity.removesuffix("+"))]
+        if not listed or not all(type(number) is int and number >= 1 for number in listed):
+            kinds = 'a number such as 2, a list such as [1, 2], or with a rule "2+" for 2 or more'
+            self.problems.append(f"arity: expected {kinds}, {found}")
+            return [], False
+        if max(listed) > LARGEST_ARITY:
+            self.problems.append(f"arity: expected {LARGEST_ARITY} at most, {found}")
+            return [], False
+        if len(set(listed)) < len(listed):
+            self.problems.append(f"arity: a number is there twice in {listed}")
+        known = notation in tuple(Notation)
+        if known and (fault := Notation(notation).arity_fault(max(listed), unbounded)):
+            self.problems.append(f"arity: {fault}, {found}")
+        return sorted(set(listed)), unbounded
 
-def _from_table(
-    entry: Mapping[str, Any],
-    symbol: str,
-    arities: list[int],
-    unbounded: bool,
-    values: tuple[str, ...],
-    problems: list[str],
-) -> Operator | None:
-    ordered, text = entry.get("ordered", False) is True, entry["table"]
-    size = count_keys(len(values), arities, ordered)
-    if unbounded:
-        problems.append("arity: a table cannot hold any number of operands; use a rule")
-    elif size > MOST_ENTRIES:
-        problems.append(
-            f"table: expected {MOST_ENTRIES} entries at most, found {shortened(size)} needed, "
-            f"too many for a table; use a rule"
-        )
-    elif not isinstance(text, str):
-        problems.append(f"table: expected lines of text, {_found(entry, 'table')}")
-    else:
-        given = _entries_of(text, arities, values, problems)
-        return Operator(
-            symbol,
-            tuple(arities),
-            _complete(given, arities, ordered, values, problems),
-            ordered,
-        )
-    return None
+    def _from_rule(self, name: object) -> Operator | None:
+        if not isinstance(name, str) or name not in RULES:
+            hint = suggestion(name, RULES)
+            self.problems.append(f"rule: expected one of {', '.join(RULES)}, found {name!r}{hint}")
+            return None
+        if self.entry.get("ordered", RULES[name].ordered) is not RULES[name].ordered:
+            rule = "depends" if RULES[name].ordered else "does not depend"
+            self.problems.append(f"ordered: the rule {name!r} {rule} on the order of its operands")
+        if not self.arities or not self.values:  # reported already
+            return None
+        n_values, unbounded = len(self.values), self.unbounded
+        try:
+            return Operator.named(self.symbol, name, self.arities, n_values, unbounded=unbounded)
+        except ValueError as error:
+            self.problems.append(str(error).removeprefix(f"operator {self.symbol!r}: "))
+            return None
 
-
-def _entries_of(
-    text: str, arities: list[int], values: tuple[str, ...], problems: list[str]
-) -> dict[Key, int]:
-    """What the lines of a table say, by operands in the order they are written in."""
-    place = {value: i for i, value in enumerate(values)}
-    given: dict[Key, int] = {}
-    twice: list[Key] = []
-    for line in filter(None, map(str.strip, text.splitlines())):
-        left, arrow, right = line.partition("->")
-        words = [*left.split(), *right.split()]
-        unknown = [repr(word) for word in dict.fromkeys(words) if word not in place]
-        if not arrow:
-            problems.append(f"table: expected 'operands -> result' in a line, found {line!r}")
-        elif unknown:
-            problems.append(f"table: {line!r}: no value is written {', '.join(unknown)}")
+    def _from_table(self, text: object) -> Operator | None:
+        size = count_keys(len(self.values), self.arities, self.ordered)
+        if self.unbounded:
+            self.problems.append("arity: a table cannot hold any number of operands; use a rule")
+        elif size > MOST_ENTRIES:
+            self.problems.append(
+                f"table: expected {MOST_ENTRIES} entries at most, found {shortened(size)} needed, "
+                f"too many for a table; use a rule"
+            )
+        elif not isinstance(text, str):
+            self.problems.append(f"table: expected lines of text, {_found(self.entry, 'table')}")
         else:
-            operands = tuple(place[word] for word in left.split())
-            results = [place[word] for word in right.split()]
-            if len(results) == 1 and len(operands) in arities:
-                row = {operands: results[0]}
-            elif len(results) == len(values) and len(operands) + 1 in arities:
-                row = {(*operands, last): result for last, result in enumerate(results)}
-            else:
-                counts = " or ".join(map(str, arities))
-                problems.append(
-                    f"table: {line!r}: expected {counts} operands and a result, or one operand "
-                    f"less and {len(values)} results, found {len(operands)} and {len(results)}"
+            table = self._complete(self._given(text))
+            return Operator(self.symbol, tuple(self.arities), table, self.ordered)
+        return None
+
+    def _given(self, text: str) -> dict[Key, int]:
+        """What the lines of a table say, by operands in the order they are written in."""
+        index = {value: i for i, value in enumerate(self.values)}
+        given: dict[Key, int] = {}
+        twice: list[Key] = []
+        for line in filter(None, map(str.strip, text.splitlines())):
+            left, arrow, right = line.partition("->")
+            words = [*left.split(), *right.split()]
+            unknown = [repr(word) for word in dict.fromkeys(words) if word not in index]
+            if not arrow:
+                self.problems.append(
+                    f"table: expected 'operands -> result' in a line, found {line!r}"
                 )
-                continue
-            twice += row.keys() & given.keys()
-            given |= row
-    if twice:
-        problems.append(f"table: two entries for {_list(sorted(set(twice)), values)}")
-    return given
+            elif unknown:
+                self.problems.append(f"table: {line!r}: no value is written {', '.join(unknown)}")
+            else:
+                operands = tuple(index[word] for word in left.split())
+                results = [index[word] for word in right.split()]
+                row = self._row(line, operands, results)
+                twice += row.keys() & given.keys()
+                given |= row
+        if twice:
+            self.problems.append(f"table: two entries for {self._list(sorted(set(twice)))}")
+        return given
 
-
-def _complete(
-    given: Mapping[Key, int],
-    arities: list[int],
-    ordered: bool,
-    values: tuple[str, ...],
-    problems: list[str],
-) -> dict[Key, int]:
-    """The table by the keys that an Operator has, from entries in any order of the operands."""
-    table: dict[Key, int] = {}
-    written: dict[Key, Key] = {}  # the order in which a key was first seen
-    conflicts: list[tuple[Key, Key]] = []
-    for operands, result in given.items():
-        key = operands if ordered else tuple(sorted(operands))
-        if table.setdefault(key, result) != result:
-            conflicts.append((written[key], operands))
-        written.setdefault(key, operands)
-    if missing := [k for k in operand_keys(len(values), arities, ordered) if k not in table]:
-        problems.append(f"table: no entry for {_list(missing, values)}")
-    for one, other in conflicts[:1]:
-        results = [f"{_words(key, values)} -> {values[given[key]]}" for key in (one, other)]
-        more = f" (and {len(conflicts) - 1} more such pairs)" if conflicts[1:] else ""
-        problems.append(
-            f"table: {results[0]}, but {results[1]}{more}: "
-            f"if the order of operands matters, write ordered = true"
+    def _row(self, line: str, operands: Key, results: list[int]) -> dict[Key, int]:
+        """The entries of one line: one, or those for every value of the last operand."""
+        if len(results) == 1 and len(operands) in self.arities:
+            return {operands: results[0]}
+        if len(results) == len(self.values) and len(operands) + 1 in self.arities:
+            return {(*operands, last): result for last, result in enumerate(results)}
+        counts = " or ".join(map(str, self.arities))
+        self.problems.append(
+            f"table: {line!r}: expected {counts} operands and a result, or one operand "
+            f"less and {len(self.values)} results, found {len(operands)} and {len(results)}"
         )
-    return table
+        return {}
 
+    def _complete(self, given: Mapping[Key, int]) -> dict[Key, int]:
+        """The table by the keys that an Operator has, from entries in any order of the operands."""
+        table: dict[Key, int] = {}
+        written: dict[Key, Key] = {}  # the order in which a key was first seen
+        conflicts: list[tuple[Key, Key]] = []
+        for operands, result in given.items():
+            key = operands if self.ordered else tuple(sorted(operands))
+            if table.setdefault(key, result) != result:
+                conflicts.append((written[key], operands))
+            written.setdefault(key, operands)
+        every = operand_keys(len(self.values), self.arities, self.ordered)
+        if missing := [key for key in every if key not in table]:
+            self.problems.append(f"table: no entry for {self._list(missing)}")
+        for one, other in conflicts[:1]:
+            results = [f"{self._words(key)} -> {self.values[given[key]]}" for key in (one, other)]
+            more = f" (and {len(conflicts) - 1} more such pairs)" if conflicts[1:] else ""
+            self.problems.append(
+                f"table: {results[0]}, but {results[1]}{more}: "
+                f"if the order of operands matters, write ordered = true"
+            )
+        return table
 
-def _words(key: Key, values: tuple[str, ...]) -> str:
-    return " ".join(values[i] for i in key)
+    def _words(self, key: Key) -> str:
+        return " ".join(self.values[i] for i in key)
 
-
-def _list(keys: list[Key], values: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{_words(key, values)}'" for key in keys[:SHOWN])
-    return shown + (f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else "")
+    def _list(self, keys: list[Key]) -> str:
+        shown = ", ".join(f"'{self._words(key)}'" for key in keys[:SHOWN])
+        return shown + (f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else "")
 
 
 def _unknown_keys(data: Mapping[str, Any], known: Iterable[str]) -> Iterator[str]:

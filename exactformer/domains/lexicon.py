@@ -21,13 +21,15 @@ MOST_TOKENS = 250  # of a vocabulary whose token ids, and a few more numbers, fi
 
 BLANK, WORD, MARK = range(3)  # classes of bytes; from 128 on, a byte is part of any character
 SPACES = tuple(char for char in map(chr, range(0x3001)) if re.match(r"\s", char))
-BYTE_CLASSES = (
-    tuple(
-        BLANK if re.match(r"\s", chr(byte)) else WORD if re.match(r"\w", chr(byte)) else MARK
-        for byte in range(128)
-    )
-    + (MARK,) * 128
-)
+
+
+def _class_of(byte: int) -> int:
+    if byte < 128 and re.match(r"\s", chr(byte)):
+        return BLANK
+    return WORD if byte < 128 and re.match(r"\w", chr(byte)) else MARK
+
+
+BYTE_CLASSES = tuple(map(_class_of, range(256)))
 
 
 class Lexicon:

@@ -68,14 +68,15 @@ class Operator:
             return index[result]
 
         table = {key: apply(key) for key in operand_keys(len(values), arities, ordered)}
-        for arity in () if ordered else arities:
-            if len(values) ** arity <= ORDER_CHECK_LIMIT:
-                for key in product(range(len(values)), repeat=arity):
-                    if apply(key) != table[tuple(sorted(key))]:
-                        raise ValueError(
-                            f"operator {symbol!r} is declared free of order, "
-                            f"but its rule is not on {', '.join(values[i] for i in key)}"
-                        )
+        for arity in arities:
+            if ordered or len(values) ** arity > ORDER_CHECK_LIMIT:
+                continue
+            for key in product(range(len(values)), repeat=arity):
+                if apply(key) != table[tuple(sorted(key))]:
+                    raise ValueError(
+                        f"operator {symbol!r} is declared free of order, "
+                        f"but its rule is not on {', '.join(values[i] for i in key)}"
+                    )
         return cls(symbol, arities, table, ordered)
 
     @classmethod

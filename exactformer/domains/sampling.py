@@ -36,8 +36,8 @@ def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """Every expression of exactly this depth, once each, in a fixed order, lazily."""
     expect(algebra, Algebra, AN_ALGEBRA)
     _check(depth)
-    for operator in algebra.operators if depth else ():
-        if operator.unbounded:
+    for operator in algebra.operators:
+        if depth and operator.unbounded:
             raise ValueError(
                 f"operator {operator.symbol!r} takes {operator.counts} operands: "
                 f"there is no end of expressions of depth {depth}"
