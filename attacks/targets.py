@@ -35,7 +35,7 @@ from exactformer.domains.sampling import enumerate_depth
 from exactformer.score import score
 from exactformer.training import run
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
-from exactformer.training.loop import begin
+from exactformer.training.state import begin
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import CHECKPOINT, Observer, train_seeds
 from exactformer.verify import proof_of, verify

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from exactformer.training.loop import State
+from exactformer.training.state import State
 from exactformer.training.run import Observer
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -23,7 +23,8 @@ from exactformer.paper import published
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem
 from exactformer.training.estimators import ESTIMATORS, Memory
-from exactformer.training.loop import State, Trainer, begin
+from exactformer.training.loop import Trainer
+from exactformer.training.state import State, begin
 from exactformer.training.parameters import (
     LEARNED,
     export,

@@ -14,9 +14,9 @@ from rich.text import Text
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.units import slots_of
 from exactformer.progress import WIDE
-from exactformer.training.loop import State
 from exactformer.training.recipe import Recipe
 from exactformer.training.run import Observer, Result
+from exactformer.training.state import State
 
 NOT_NARROW = ("loss", "depth 2")  # left out where the terminal has no room for them
 LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw

@@ -13,7 +13,7 @@ from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import binary, ternary
 from exactformer.training.depth_one import padded
-from exactformer.training.recipe import Recipe
+from exactformer.training.recipe import EndToEnd, Recipe
 
 # What a stream of random numbers is for. Each draw has a generator of its own, made from the seed,
 # the attempt, the stream and the step: nothing random has to be saved or depends on other seeds.
@@ -36,7 +36,9 @@ def _cut(shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(size) for size in shape)
 
 
-def initial(algebra: Algebra, recipe: Recipe, seed: int, attempt: int) -> dict[str, Tensor]:
+def initial(
+    algebra: Algebra, recipe: Recipe | EndToEnd, seed: int, attempt: int
+) -> dict[str, Tensor]:
     """The random start of one seed: the gates' logits and what is LEARNED, padded with zeros."""
     rng = generator(seed, attempt, INITIAL)
     size = paper_architecture(algebra)
