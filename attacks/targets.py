@@ -35,9 +35,9 @@ from exactformer.domains.sampling import enumerate_depth
 from exactformer.score import score
 from exactformer.training import run
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
-from exactformer.training.state import begin
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import CHECKPOINT, Observer, train_seeds
+from exactformer.training.state import begin
 from exactformer.verify import proof_of, verify
 from exactformer.weightfile import WeightFile
 
@@ -176,7 +176,7 @@ def _wrong_value(model: Model) -> str | None:
 class Stop(Observer):
     """Nothing is to be trained: all seeds have ended."""
 
-    def looked(self, state: Any) -> None:
+    def evaluated(self, state: Any) -> None:
         raise AssertionError("a seed that has ended is trained again")
 
 
@@ -210,7 +210,7 @@ class Enough(Exception):
 
 
 class AtFirstLook(Observer):
-    def looked(self, state: Any) -> None:
+    def evaluated(self, state: Any) -> None:
         raise Enough
 
 

@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from exactformer.training.state import State
 from exactformer.training.run import Observer
+from exactformer.training.state import State
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "exactformer"]
@@ -57,7 +57,7 @@ class Enough(Exception):
 
 
 class StopAtFirstLook(Observer):
-    def looked(self, state: State) -> None:
+    def evaluated(self, state: State) -> None:
         raise Enough
 
 

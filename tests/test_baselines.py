@@ -26,7 +26,7 @@ from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
 from exactformer.baselines.predictor import Predictor
 from exactformer.baselines.protocol import Trainer, train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
-from exactformer.baselines.state import State
+from exactformer.baselines.state import Inputs, State
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -120,16 +120,14 @@ def test_the_seed_axis_is_each_seed_alone_and_padding_is_nothing(network):
     tokens = torch.from_numpy(padded(expressions))
     depths = torch.tensor([e.depth for e in expressions])
     seeds = [3, 1, 4]
-    logits, penalty = network.forward(
-        stacked(network, seeds), tokens.expand(3, -1, -1), depths.expand(3, -1), 3
-    )
+    together = Inputs(tokens.expand(3, -1, -1), depths.expand(3, -1), 3)
+    logits, penalty = network.forward(stacked(network, seeds), together)
     assert logits.shape == (3, 9, 10)
     for row, seed in enumerate(seeds):
         for b, expression in enumerate(expressions):
-            alone = torch.from_numpy(padded([expression]))[None]
-            one, pen = network.forward(
-                stacked(network, [seed]), alone, depths[None, b : b + 1], int(depths[b])
-            )
+            tokens = torch.from_numpy(padded([expression]))[None]
+            alone = Inputs(tokens, depths[None, b : b + 1], int(depths[b]))
+            one, pen = network.forward(stacked(network, [seed]), alone)
             torch.testing.assert_close(one[0, 0], logits[row, b], atol=1e-4, rtol=1e-4)
             torch.testing.assert_close(pen[0, 0], penalty[row, b], atol=1e-4, rtol=1e-4)
 
@@ -146,7 +144,7 @@ def test_the_input_comes_in_again_at_every_step():
         h = network.block(p, h + E, no_bias)
     last = torch.nn.functional.layer_norm(h[0, 0, -1], (16,))  # the norm's start changes nothing
     expected = last @ p["read_out/weight"][0]
-    found, _ = network.forward(p, tokens, torch.tensor([[3]]), 3)
+    found, _ = network.forward(p, Inputs(tokens, torch.tensor([[3]]), 3))
     torch.testing.assert_close(found[0, 0], expected, atol=1e-5, rtol=1e-4)
 
 
@@ -173,7 +171,8 @@ def test_crvnn_learns_with_finite_gradients():
     p = {k: v.requires_grad_() for k, v in stacked(network, [0]).items()}
     problems = draw_depth_two(listops(), 10, np.random.default_rng(0))
     tokens = torch.from_numpy(problems.tokens)[None]
-    logits, penalty = network.forward(p, tokens, torch.full((1, 10), 2), 2, training=True)
+    inputs = Inputs(tokens, torch.full((1, 10), 2), 2)
+    logits, penalty = network.forward(p, inputs, training=True)
     gradients = torch.autograd.grad(logits.square().sum() + penalty.sum(), list(p.values()))
     for name, gradient in zip(p, gradients, strict=True):
         assert gradient.isfinite().all(), name

@@ -19,10 +19,10 @@ from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.figures import CIRCUITS, FIGURES, Gate, circuit
 from exactformer.paper.plots import around, models
 from exactformer.paper.tables import TABLES
-from exactformer.training.state import begin
 from exactformer.training.parameters import export
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import Observer, train_seeds
+from exactformer.training.state import begin
 
 WORDS = {
     "fig1": ["|", "&", "~", "(((~0)&1)|(0&(~1)))", "((3*7)+(5*3))", "(1+5)", "iteration 3"],
@@ -131,7 +131,7 @@ def test_the_loss_of_weights_is_what_training_says():
     algebra, looks = boolean(), []
 
     class Look(Observer):
-        def looked(self, state):
+        def evaluated(self, state):
             for row, seed in enumerate(state.seeds):
                 weights = export(algebra, state.tensors, row)
                 looks.append((loss_curves.depth_one_loss(algebra, weights), seed.loss))

@@ -21,11 +21,11 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, describe
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.loop import Trainer
-from exactformer.training.state import State, begin
 from exactformer.training.parameters import initial
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
 from exactformer.training.record import read_seed_record
 from exactformer.training.run import CHECKPOINT, Observer, summary, train_seeds
+from exactformer.training.state import State, begin
 from exactformer.verify import verify
 from tests.runs import (
     ARGUMENTS,
@@ -254,7 +254,7 @@ def test_a_checkpoint_is_used(interrupted, paper_run, monkeypatch):
     looks = []
 
     class Watch(Observer):
-        def looked(self, state: State) -> None:
+        def evaluated(self, state: State) -> None:
             looks.append([seed.spent for seed in state.seeds])
 
     results = train_seeds(ef.boolean(), PAPER_SEEDS[:2], out=interrupted, observers=[Watch()])

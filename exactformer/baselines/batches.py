@@ -9,7 +9,7 @@ from torch import Tensor
 from exactformer.baselines.data import Problems, widened
 from exactformer.baselines.positions import Parameters
 from exactformer.baselines.recipe import Recipe
-from exactformer.baselines.state import Network
+from exactformer.baselines.state import Inputs, Network
 
 
 class Batches:
@@ -47,13 +47,14 @@ class Batches:
         filled = [np.pad(order, (0, missing), constant_values=-1) for order in orders]
         self.order.copy_(torch.from_numpy(np.stack(filled)).view_as(self.order))
 
-    def batch(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The next one: tokens, depths, values, and 1 or 0 for each problem."""
+    def next(self) -> tuple[Inputs, Tensor, Tensor]:
+        """The next batch: its problems, their values, and 1 or 0 as the weight of each."""
         row = self.order.index_select(1, self.cursor).squeeze(1)
         self.cursor += 1
         index = (self.seed_rows, row.clamp(min=0))
         weights = (row >= 0).float()
-        return self.tokens[index], self.depths[index], self.values[index], weights
+        inputs = Inputs(self.tokens[index], self.depths[index], self.steps)
+        return inputs, self.values[index], weights
 
     @torch.no_grad()
     def accuracy(self, network: Network, p: Parameters, span: slice, chunk: int = 2500) -> Tensor:
@@ -62,6 +63,7 @@ class Batches:
         start, stop, _ = span.indices(self.count)
         for begin in range(start, stop, chunk):
             rows = slice(begin, min(begin + chunk, stop))
-            logits, _ = network.forward(p, self.tokens[:, rows], self.depths[:, rows], self.steps)
+            inputs = Inputs(self.tokens[:, rows], self.depths[:, rows], self.steps)
+            logits, _ = network.forward(p, inputs)
             right += (logits.argmax(-1) == self.values[:, rows]).sum(1)
         return right / (stop - start)

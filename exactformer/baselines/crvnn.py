@@ -18,6 +18,7 @@ from torch import Tensor
 
 from exactformer.baselines.looped import layer_norm, linear, one_hot, random_linear, unit_norm
 from exactformer.baselines.positions import Parameters
+from exactformer.baselines.state import Inputs
 
 TINY = 1e-9
 
@@ -55,17 +56,14 @@ class CRvNN:
         return parameters | unit_norm("norm", d)
 
     def forward(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        depths: Tensor,
-        steps: int,
-        training: bool = False,
+        self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """See `state.Network`. Depths and steps are not used: the network stops by itself. In
-        training it goes on to the last step that any problem could need, so that every batch does
-        the same work. The penalty is for tokens that are left over.
+        """Logits of the values, and a penalty for tokens that are left over.
+
+        Depths are not used: the network stops by itself. In training it goes on to the last step
+        that any problem could need, so that every batch does the same work.
         """
+        tokens = inputs.tokens
         S, b, n = tokens.shape
         length = (tokens >= 0).sum(-1, keepdim=True)  # (S, b, 1)
         position = torch.arange(n + 2, device=tokens.device)

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exactformer.baselines.positions import Parameters, Positions
+from exactformer.baselines.state import Inputs
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
@@ -68,14 +69,10 @@ class Looped:
         return parameters | self.positions.initial(d, self.heads, generator)
 
     def forward(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        depths: Tensor,
-        steps: int,
-        training: bool = False,
+        self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """See `state.Network`: every problem runs as many steps as it is deep. No penalty."""
+        """Logits of the values after as many steps as a problem is deep, and no penalty."""
+        tokens, depths, steps = inputs
         S, b, n = tokens.shape
         inside = tokens >= 0
         E = torch.bmm(

@@ -8,7 +8,7 @@ import torch
 from exactformer.baselines.data import padded
 from exactformer.baselines.positions import Parameters
 from exactformer.baselines.recipe import Recipe, network_for
-from exactformer.baselines.state import Network, State
+from exactformer.baselines.state import Inputs, Network, State
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.syntax import Expression
@@ -38,8 +38,8 @@ class Predictor:
             batch, order = order[-at_once:], order[:-at_once]
             tokens = torch.from_numpy(padded([expressions[i] for i in batch])).to(device)
             depths = torch.tensor([expressions[i].depth for i in batch], device=device)
-            steps = int(depths.max())
-            logits, _ = self.network.forward(self.parameters, tokens[None], depths[None], steps)
+            inputs = Inputs(tokens[None], depths[None], int(depths.max()))
+            logits, _ = self.network.forward(self.parameters, inputs)
             for i, value in zip(batch, logits[0].argmax(-1).tolist(), strict=True):
                 answers[i] = self.algebra.values[value]
         return answers

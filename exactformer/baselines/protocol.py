@@ -88,11 +88,9 @@ class Trainer:
 
     def _step(self) -> None:
         state = self.state
-        tokens, depths, values, weights = self.data.batch()
+        inputs, values, weights = self.data.next()
         leaves = {k: v.detach().requires_grad_() for k, v in state.parameters.items()}
-        logits, penalty = self.network.forward(
-            leaves, tokens, depths, self.data.steps, training=True
-        )
+        logits, penalty = self.network.forward(leaves, inputs, training=True)
         loss = F.cross_entropy(logits.flatten(0, 1), values.flatten(), reduction="none")
         loss = (loss.view_as(weights) + penalty) * weights
         loss = loss.sum(1) / weights.sum(1)  # of each seed: (S,)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from safetensors.torch import save
@@ -23,6 +23,14 @@ FORMAT = "exactformer baseline 2"
 MOST_EPOCHS = 1 << 20
 
 
+class Inputs(NamedTuple):
+    """A batch of b problems for each of S seeds."""
+
+    tokens: Tensor  # (S, b, n): ids, padded with -1
+    depths: Tensor  # (S, b)
+    steps: int  # at least the largest depth
+
+
 class Network(Protocol):
     """What training asks of a network; `exactformer.baselines.recipe` knows those there are."""
 
@@ -31,16 +39,9 @@ class Network(Protocol):
         ...
 
     def forward(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        depths: Tensor,
-        steps: int,
-        training: bool = False,
+        self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Token ids (S, b, n), padded with -1, and depths (S, b) to logits (S, b, values) and a
-        penalty to be added to the loss (S, b). `steps` is the largest depth.
-        """
+        """Logits of the values, (S, b, values), and a penalty to be added to the loss, (S, b)."""
         ...
 
 

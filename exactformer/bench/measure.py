@@ -33,7 +33,7 @@ CLEAR = Path("/proc/self/clear_refs")
 
 @dataclass(frozen=True)
 class Timing:
-    """Of one program on one text: best seconds, or why there are none."""
+    """Best seconds of one program on one text, or why there are none."""
 
     seconds: float | None
     note: str = ""
@@ -69,9 +69,9 @@ def sizes_up_to(tokens: int) -> list[int]:
 
 
 def time_task(
-    algebra: Algebra, most_tokens: int, tell: Callable[[str], None] = lambda what: None
+    algebra: Algebra, most_tokens: int, report: Callable[[str], None] = lambda what: None
 ) -> Iterator[Case]:
-    """All shapes and sizes of a task. `tell` hears of each before it begins."""
+    """All shapes and sizes of a task; `report` is called with the name of each before it begins."""
     ready = programs(construct(algebra))
     rng = np.random.default_rng(SEED)
     warm_up = text_of(algebra, make_ids(algebra, "balanced", WARM_UP_TOKENS, rng))
@@ -80,7 +80,7 @@ def time_task(
     for shape in SHAPES:
         cases: list[Case] = []
         for size in sizes_up_to(most_tokens):
-            tell(f"{algebra.name}, {shape}, {size:,} tokens")
+            report(f"{algebra.name}, {shape}, {size:,} tokens")
             ids = make_ids(algebra, shape, size, rng)
             text = text_of(algebra, ids)
             skipped = {name: _skipped(name, cases, len(ids)) for name in ready}
@@ -155,12 +155,12 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 
 def memory_of_task(
-    algebra: Algebra, cases: Sequence[Case], tell: Callable[[str], None] = lambda what: None
+    algebra: Algebra, cases: Sequence[Case], report: Callable[[str], None] = lambda what: None
 ) -> dict[tuple[str, str], float]:
     """Peak bytes a token beyond the text, by shape and program, at one size, for the programs that
-    were timed there. Empty where the system does not tell.
+    were timed there. Empty where the operating system does not provide it.
     """
-    tell(f"{algebra.name}, memory")
+    report(f"{algebra.name}, memory")
     if not os.access(CLEAR, os.W_OK):
         return {}
     found: dict[tuple[str, str], float] = {}
@@ -190,9 +190,9 @@ def _print_memory(task: str, *names: str) -> None:
     def measure(name: str) -> float:
         ready[name](warm_up)
         CLEAR.write_text("5")  # the peak begins anew
-        before = _status("VmRSS")
+        before = memory_in_use("VmRSS")
         ready[name](text)
-        return _status("VmHWM") - before
+        return memory_in_use("VmHWM") - before
 
     print(json.dumps({name: _in_a_copy(measure, name) for name in names}))
 
@@ -207,12 +207,12 @@ def _in_a_copy(measure: Callable[[str], float], name: str) -> float:
         return json.loads(answer.read())
 
 
-def _status(key: str) -> float:
-    """Bytes that the system says this process has. (`ru_maxrss` would not do: a new process
-    inherits the peak of the one that started it.)
+def memory_in_use(field: str) -> float:
+    """Bytes of this process, by a field of /proc/self/status. (`ru_maxrss` would not do: a new
+    process inherits the peak of the one that started it.)
     """
     lines = Path("/proc/self/status").read_text().splitlines()
-    return 1024 * float(next(line for line in lines if line.startswith(key + ":")).split()[1])
+    return 1024 * float(next(line for line in lines if line.startswith(field + ":")).split()[1])
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 A leaf is a value or, in some tasks, a small span of values. A tree over leaves has a span for each
 gap between neighbours, and however it branches, the span over some leaves is as long as these
-together and three more tokens for each gap between them. So every span's place is known without
-writing out what comes before it.
+together and three more tokens for each gap between them. So the index of every span is known
+without writing out what comes before it.
 """
 
 from collections.abc import Iterator
@@ -70,18 +70,18 @@ def make_ids(algebra: Algebra, shape: str, tokens: int, rng: np.random.Generator
     operators = rng.choice(symbols, n_leaves)  # that of each gap by the leaf after it
 
     ids = np.empty(mix.tokens(n_leaves), dtype=np.int16)
-    leaf_places = np.empty(n_leaves, dtype=np.int64)
+    leaf_index = np.empty(n_leaves, dtype=np.int64)
     to_left = 2 if algebra.notation == "prefix" else 1  # tokens of a span before its left operand
-    for first, middle, last, place in _spans(shape, before, to_left, rng):
-        left, right = place + to_left, place + 2 + _length(before, first, middle)
-        ids[place] = OPEN
-        ids[place + 1 if algebra.notation == "prefix" else right - 1] = operators[middle]
-        ids[place + _length(before, first, last) - 1] = CLOSE
+    for first, middle, last, start in _spans(shape, before, to_left, rng):
+        left, right = start + to_left, start + 2 + _length(before, first, middle)
+        ids[start] = OPEN
+        ids[start + 1 if algebra.notation == "prefix" else right - 1] = operators[middle]
+        ids[start + _length(before, first, last) - 1] = CLOSE
         single = middle - first == 1
-        leaf_places[first[single]] = left[single]
+        leaf_index[first[single]] = left[single]
         single = last - middle == 1
-        leaf_places[middle[single]] = right[single]
-    _write_leaves(ids, leaf_places, small, algebra, shape, rng)
+        leaf_index[middle[single]] = right[single]
+    _write_leaves(ids, leaf_index, small, algebra, shape, rng)
     return ids
 
 
@@ -94,7 +94,7 @@ def _spans(
     shape: str, before: Ints, to_left: int, rng: np.random.Generator
 ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
     """All spans, many at a time: the first leaf of the left operand, that of the right operand, the
-    leaf after the span, and the place of the span.
+    leaf after the span, and the index of the span's first token.
     """
     n_leaves = len(before) - 1
     gaps = np.arange(1, n_leaves)
@@ -104,7 +104,7 @@ def _spans(
     if shape == "right comb":
         yield gaps - 1, gaps, np.full_like(gaps, n_leaves), before[:-2] + 2 * (gaps - 1)
         return
-    first, last, place = np.array([0]), np.array([n_leaves]), np.array([0])
+    first, last, start = np.array([0]), np.array([n_leaves]), np.array([0])
     while len(first):
         if shape == "balanced":
             middle = (first + last + 1) // 2
@@ -112,19 +112,19 @@ def _spans(
             middle = rng.integers(first + 1, last)
         else:
             raise ValueError(f"expected one of {', '.join(SHAPES)}, found {shape!r}")
-        yield first, middle, last, place
-        right = place + 2 + _length(before, first, middle)
-        first, last, place = (
+        yield first, middle, last, start
+        right = start + 2 + _length(before, first, middle)
+        first, last, start = (
             np.concatenate(pair)
-            for pair in ((first, middle), (middle, last), (place + to_left, right))
+            for pair in ((first, middle), (middle, last), (start + to_left, right))
         )
         more = last - first > 1
-        first, last, place = first[more], last[more], place[more]
+        first, last, start = first[more], last[more], start[more]
 
 
 def _write_leaves(
     ids: Ids,
-    places: Ints,
+    index: Ints,
     small: NDArray[np.bool_],
     algebra: Algebra,
     shape: str,
@@ -134,10 +134,10 @@ def _write_leaves(
     values = np.arange(2, algebra.first_operator, dtype=np.int16)
     if shape in ("comb", "right comb"):
         values = np.array([algebra.token_ids[value] for value in mix.comb_values], dtype=np.int16)
-    ids[places] = rng.choice(values, len(places))
+    ids[index] = rng.choice(values, len(index))
     if mix.small_span:
         operator, operands = mix.small_span
-        begin = places[small]
+        begin = index[small]
         ids[begin] = OPEN
         ids[begin + 1] = algebra.token_ids[operator]
         for operand in range(operands):

@@ -21,11 +21,11 @@ from exactformer.bench.measure import (
 from exactformer.bench.rivals import ENGINE, FLOORS, ONE_CORE, PROGRAMS
 from exactformer.bench.shapes import SHAPES
 from exactformer.domains.algebra import Algebra
-from exactformer.paper.files import row
+from exactformer.paper.files import table
 
 LARGE = 4_000_000  # tokens, from which on the engine has to be as fast as the floor
 COMBS = ("comb", "right comb")
-BUSY = 1.0  # load of the machine above which the page says so
+BUSY = 1.0  # load of the machine above which the report mentions it
 
 INTRODUCTION = f"""\
 Text to value, in million tokens a second: the best of several runs, in which all programs take
@@ -56,7 +56,7 @@ class Bench:
 
 
 def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
-    """Measure everything, with progress on stderr where one looks on."""
+    """Measure everything, with progress on stderr where that is a terminal."""
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
     cases: list[Case] = []
@@ -66,15 +66,15 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         shown = progress.add_task("", total=steps)
 
-        def tell(what: str) -> None:
+        def report(what: str) -> None:
             progress.update(shown, description=what)
 
         for algebra in algebras:
             of_task: list[Case] = []
-            for case in time_task(algebra, most_tokens, tell):
+            for case in time_task(algebra, most_tokens, report):
                 of_task.append(case)
                 progress.advance(shown)
-            found = memory_of_task(algebra, of_task, tell)
+            found = memory_of_task(algebra, of_task, report)
             memory |= {(algebra.name, *key): peak for key, peak in found.items()}
             cases += of_task
             progress.advance(shown)
@@ -82,23 +82,21 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
 
 
 def markdown(found: Bench, command: str) -> str:
-    parts = ["# Speed of the engine", f"`{command}`", INTRODUCTION]
+    paragraphs = ["# Speed of the engine", f"`{command}`", INTRODUCTION]
     cores = f"{os.cpu_count()} cores"
     if found.load > BUSY:
-        parts.append(
+        paragraphs.append(
             f"{cores}. The machine was shared with other programs meanwhile (load "
             f"{found.load:.1f}): ratios are steadier than speeds, and a second core was often busy."
         )
     else:
-        parts.append(f"{cores}, load {found.load:.1f}.")
-    parts += [_speeds(found), _growth(found), _memory(found), _headline(found)]
-    return "\n\n".join(parts) + "\n"
+        paragraphs.append(f"{cores}, load {found.load:.1f}.")
+    paragraphs += [_speeds(found), _growth(found), _memory(found), _headline(found)]
+    return "\n\n".join(paragraphs) + "\n"
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]], words: int) -> str:
-    """A table of which the first columns are words and the others numbers."""
-    marks = ["---" if i < words else "---:" for i in range(len(head))]
-    return "\n".join([row(head), f"|{'|'.join(marks)}|", *map(row, rows)])
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(table(head, rows, words=2))
 
 
 def _number(number: float | None) -> str:
@@ -133,7 +131,7 @@ def _speeds(found: Bench) -> str:
         ]
         for case in found.cases
     ]
-    return _table(head, rows, 2)
+    return _table(head, rows)
 
 
 def _growth(found: Bench) -> str:
@@ -144,7 +142,7 @@ def _growth(found: Bench) -> str:
         for shape in SHAPES
     ]
     text = "Time grows as tokens to the power of (least squares over the three largest sizes run):"
-    return f"{text}\n\n{_table(head, rows, 2)}"
+    return f"{text}\n\n{_table(head, rows)}"
 
 
 def _exponent(slope: float | None) -> str:
@@ -159,7 +157,7 @@ def _memory(found: Bench) -> str:
         for shape in MEMORY_SHAPES
     ]
     text = "Peak memory beyond the text, in bytes a token, each program in a process of its own:"
-    return f"{text}\n\n{_table(head, rows, 2)}"
+    return f"{text}\n\n{_table(head, rows)}"
 
 
 def headline(found: Bench) -> list[dict[str, Any]]:
@@ -174,7 +172,9 @@ def headline(found: Bench) -> list[dict[str, Any]]:
         assert other is not None
         lines.append(
             {
-                **{"task": case.task, "shape": case.shape, "tokens": case.tokens},
+                "task": case.task,
+                "shape": case.shape,
+                "tokens": case.tokens,
                 "engine_by_floor": case.ratio(ENGINE),
                 "one_core_by_floor": case.ratio(ONE_CORE),
                 "engine_by_plain_floor": (case.seconds(FLOORS[0]) or 0) / seconds,
@@ -204,7 +204,7 @@ def _headline(found: Bench) -> str:
         ]
         for line in lines
     ]
-    return f"From {LARGE:,} tokens on:\n\n{_table(head, rows, 2)}"
+    return f"From {LARGE:,} tokens on:\n\n{_table(head, rows)}"
 
 
 def rows_of(found: Bench) -> dict[str, Any]:
@@ -213,9 +213,15 @@ def rows_of(found: Bench) -> dict[str, Any]:
         "load": found.load,
         "rows": [
             {
-                **{"task": case.task, "shape": case.shape, "tokens": case.tokens},
-                **{"bytes": case.n_bytes, "value": case.value, "program": program},
-                **{"seconds": timing.seconds, "note": timing.note, "ratio": case.ratio(program)},
+                "task": case.task,
+                "shape": case.shape,
+                "tokens": case.tokens,
+                "bytes": case.n_bytes,
+                "value": case.value,
+                "program": program,
+                "seconds": timing.seconds,
+                "note": timing.note,
+                "ratio": case.ratio(program),
                 "tokens_a_second": case.tokens / timing.seconds if timing.seconds else None,
                 "growth": growth(program, found.of(case.task, case.shape)),
                 "peak_bytes_a_token": found.memory.get((case.task, case.shape, program)),

@@ -1,8 +1,8 @@
 """The paper's comparisons with a looped transformer and with CRvNN, beside ours.
 
 A table is rendered from one JSON record for each trained baseline. Records are shipped beside this
-file and used as they are; a missing one is trained in `runs/baselines`, which goes on where a
-killed run stopped. `python -m exactformer.paper.baseline_tables --help` trains alone.
+file and used as they are; a missing one is trained in `runs/baselines`, where a killed run is
+resumed. `python -m exactformer.paper.baseline_tables NAME` trains a baseline and writes its record.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.evaluate import accuracy_by_depth
 from exactformer.paper import published
-from exactformer.paper.files import row, write
+from exactformer.paper.files import table, write, write_both
 
 SHIPPED = Path(__file__).parent / "baselines"
 RUNS = Path("runs") / "baselines"
@@ -54,8 +54,8 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
     columns = ["source", *(f"depth {depth}" for depth in published.CRVNN_DEPTHS)]
     pairs = zip(published.CRVNN_MEAN, published.CRVNN_SD, strict=True)
     paper = [f"{mean:.3f} ({sd:.3f})" for mean, sd in pairs]
-    shares = {depth: _shares(record["seeds"], depth) for depth in published.CRVNN_DEPTHS}
-    ours = [f"{np.mean(s):.3f} ({_deviation(s):.3f})" for s in shares.values()]
+    accuracies = [_accuracies(record["seeds"], depth) for depth in published.CRVNN_DEPTHS]
+    ours = [f"{np.mean(a):.3f} ({_deviation(a):.3f})" for a in accuracies]
     counts = [_count(_total(record["seeds"], depth)) for depth in published.CRVNN_DEPTHS]
     rows = [["paper", *paper], ["ours", *ours], ["ours, right", *counts]]
     for seed in record["seeds"]:
@@ -64,9 +64,7 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
     fitted = sum(seed["fitted"] for seed in record["seeds"])
     text = [
         *_heading("Table 4: CRvNN on ListOps (chance 0.10)", "table4", [record], quick),
-        row(columns),
-        row(["---"] + ["---:"] * len(published.CRVNN_DEPTHS)),
-        *map(row, rows),
+        *table(columns, rows),
         "",
         f"Mean (standard deviation) over all seeds; {fitted} of {len(record['seeds'])} "
         f"reached {FITTED} on both training depths. {record['parameters']:,} parameters (paper: "
@@ -89,7 +87,7 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
             csv.append(
                 f"{seed['seed']},{int(seed['fitted'])},{depth},{right},{total},{paper_cells}"
             )
-    return _write_both(results, "table4", csv, text)
+    return write_both(results, "table4", csv, text)
 
 
 def _looped_table(
@@ -107,8 +105,7 @@ def _looped_table(
         header = ["encoding", "seeds fitted (paper's)"]
         for depth in depths:
             header += [f"depth {depth}", "right", "paper's"]
-        text += [f"## {task} (chance {published.CHANCE[task]:.2f})", "", row(header)]
-        text.append(row(["---"] + ["---:"] * (len(header) - 1)))
+        rows = []
         for encoding in ENCODINGS:
             record = records[task, encoding]
             seeds = record["seeds"]
@@ -128,7 +125,8 @@ def _looped_table(
                         f"{task},{encoding},{seed['seed']},{int(seed['fitted'])},{depth},{right},"
                         f"{total},{paper},{paper_fitted}"
                     )
-            text.append(row(cells))
+            rows.append(cells)
+        text += [f"## {task} (chance {published.CHANCE[task]:.2f})", "", *table(header, rows)]
         constant = _constant_answer(task, records[task, "learned"]["seeds"][0]["accuracy"], depths)
         text += ["", f"Always the commonest value: {constant}."]
         unfitted = [
@@ -140,7 +138,7 @@ def _looped_table(
             text += ["", f"Not fitted, with depth-1 and depth-2 accuracy: {'; '.join(unfitted)}."]
         text.append("")
     text += [*_runs(list(records.values())), LOOPED_NOTE]
-    return _write_both(results, name, csv, text)
+    return write_both(results, name, csv, text)
 
 
 LOOPED_NOTE = """\
@@ -175,15 +173,15 @@ all five seeds fitted. The difference shows how far one run may lie from another
 
 
 def _constant_answer(task: str, counts: Record, shown: Sequence[int]) -> str:
-    """What the best answer without reading has right on the test problems, which are as they are
-    drawn, not balanced: a product modulo ten is often 0.
+    """How many test problems the commonest value is right on. They are drawn, not balanced: a
+    product modulo ten is often 0.
     """
-    rng, parts = np.random.default_rng(TEST_SEED), []
+    rng, counted = np.random.default_rng(TEST_SEED), []
     for depth, (_, total) in counts.items():
         values = [evaluate(problem) for problem in draw(CATALOG[task](), int(depth), total, rng)]
         if int(depth) in shown:
-            parts.append(f"{max(map(values.count, set(values)))} of {total} at depth {depth}")
-    return ", ".join(parts)
+            counted.append(f"{max(map(values.count, set(values)))} of {total} at depth {depth}")
+    return ", ".join(counted)
 
 
 def _training_accuracy(seed: Record) -> str:
@@ -192,38 +190,37 @@ def _training_accuracy(seed: Record) -> str:
 
 
 def _heading(title: str, name: str, records: list[Record], quick: bool) -> list[str]:
-    made = f"Made by `exactformer reproduce {name}{' --quick' * quick}`."
+    made = f"Made by `exactformer reproduce {name}`."
     if quick:
-        made += (
-            " **A quick version: one seed, few epochs, a tenth of each (Boolean: 100 whole ones),"
+        made = (
+            f"Made by `exactformer reproduce {name} --quick`. **A quick version: one seed, few "
+            f"epochs, a tenth of each (Boolean: 100 whole ones), {QUICK_PROBLEMS} problems a "
+            f"depth. All but Boolean have hardly begun to learn.**"
         )
-        made += f" {QUICK_PROBLEMS} problems a depth. All but Boolean have hardly begun to learn.**"
     elif all(record["from"] == "shipped" for record in records):
-        made += " Rendered from the training records that are shipped in"
-        made += " `exactformer/paper/baselines`; without those files it trains first."
+        made += (
+            " Rendered from the training records that are shipped in `exactformer/paper/baselines`;"
+            " without those files it trains first."
+        )
     return [f"# {title}", "", made, ""]
 
 
 def _runs(records: list[Record]) -> list[str]:
-    lines = [
-        "## Training",
-        "",
-        "All seeds of a run train at once.",
-        "",
-        row(["run", "parameters", "epochs", "seconds", "device"]),
-    ]
-    lines.append(row(["---", "---:", "---:", "---:", "---"]))
+    rows = []
     for record in records:
-        cells = [record["name"], f"{record['parameters']:,}", str(record["recipe"]["epochs"])]
-        cells += [f"{record['seconds']:.0f}", f"{record['device']}, torch {record['torch']}"]
-        lines.append(row(cells))
+        cells = [record["name"], f"{record['device']}, torch {record['torch']}"]
+        cells += [f"{record['parameters']:,}", str(record["recipe"]["epochs"])]
+        rows.append([*cells, f"{record['seconds']:.0f}"])
     seeds = " ".join(str(seed["seed"]) for seed in records[0]["seeds"])
-    command = f"Trained by `{records[0]['command']}`" + (
-        ", and likewise the others." if records[1:] else "."
-    )
-    shared = ["Several runs shared the device, so that the seconds are more than one alone takes."]
-    shared *= any(record.get("shared device") for record in records)
-    return [*lines, "", " ".join([f"Seeds {seeds}. {command}", *shared]), ""]
+    others = ", and likewise the others" if len(records) > 1 else ""
+    note = f"Seeds {seeds}. Trained by `{records[0]['command']}`{others}."
+    if any(record.get("shared device") for record in records):
+        note += (
+            " Several runs shared the device, so that the seconds are more than one alone takes."
+        )
+    header = ["run", "device", "parameters", "epochs", "seconds"]
+    lines = ["## Training", "", "All seeds of a run train at once.", ""]
+    return [*lines, *table(header, rows, words=2), "", note, ""]
 
 
 def _record(name: str, quick: bool) -> Record:
@@ -253,10 +250,10 @@ def train_baseline(
             return record
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
-    state = train(recipe, seeds, folder / recipe.name, device, tell)
+    state = train(recipe, seeds, folder / recipe.name, device, report)
     record = {
         "name": recipe.name,
         "command": f"python -m exactformer.paper.baseline_tables {recipe.name}",
@@ -266,35 +263,31 @@ def train_baseline(
         "parameters": sum(p[0].numel() for p in state.parameters.values()),
         "recipe": asdict(recipe),
         "seconds": round(state.seconds, 1),
-        "seeds": [
-            _seed_record(recipe, state, place, seed, problems) for place, seed in enumerate(seeds)
-        ],
+        "seeds": [_seed_record(recipe, state, i, seed, problems) for i, seed in enumerate(seeds)],
     }
     write(path, json.dumps(record, indent=1) + "\n")
-    tell(f"{recipe.name}: {sum(s['fitted'] for s in record['seeds'])} of {len(seeds)} fitted")
+    report(f"{recipe.name}: {sum(s['fitted'] for s in record['seeds'])} of {len(seeds)} fitted")
     return record
 
 
-def _seed_record(recipe: Recipe, state: State, place: int, seed: int, problems: int) -> Record:
+def _seed_record(recipe: Recipe, state: State, i: int, seed: int, problems: int) -> Record:
     depths = published.CRVNN_DEPTHS if recipe.network == "crvnn" else published.LOOPED_FULL_DEPTHS
     counts = accuracy_by_depth(
-        Predictor.of_seed(recipe, state, place),
+        Predictor.of_seed(recipe, state, i),
         CATALOG[recipe.task](),
         depths,
         problems,
         np.random.default_rng(TEST_SEED),
     )
-    one, two = state.best_accuracy[place].tolist()
+    one, two = state.best_accuracy[i].tolist()
     thin = state.curve[:: max(1, len(state.curve) // 50)]
     return {
         "seed": seed,
         "training accuracy": [round(one, 4), round(two, 4)],
-        "best epoch": int(state.best_epoch[place]),
+        "best epoch": int(state.best_epoch[i]),
         "fitted": min(one, two) >= FITTED,
         "accuracy": {str(depth): list(count) for depth, count in counts.items()},
-        "curve": [
-            [point["epoch"], point["loss"][place], point["depth 2"][place]] for point in thin
-        ],
+        "curve": [[point["epoch"], point["loss"][i], point["depth 2"][i]] for point in thin],
     }
 
 
@@ -302,12 +295,12 @@ def _device_name(device: torch.device) -> str:
     return torch.cuda.get_device_name() if device.type == "cuda" else f"CPU {platform.machine()}"
 
 
-def _shares(seeds: list[Record], depth: int) -> list[float]:
+def _accuracies(seeds: list[Record], depth: int) -> list[float]:
     return [right / total for right, total in (seed["accuracy"][str(depth)] for seed in seeds)]
 
 
-def _deviation(shares: list[float]) -> float:
-    return statistics.stdev(shares) if len(shares) > 1 else 0.0
+def _deviation(accuracies: list[float]) -> float:
+    return statistics.stdev(accuracies) if len(accuracies) > 1 else 0.0
 
 
 def _total(seeds: list[Record], depth: int) -> tuple[int, int]:
@@ -317,14 +310,6 @@ def _total(seeds: list[Record], depth: int) -> tuple[int, int]:
 
 def _count(pair: Sequence[int]) -> str:
     return f"{pair[0]} of {pair[1]}"
-
-
-def _write_both(results: Path, name: str, csv: list[str], text: list[str]) -> list[Path]:
-    lines = [f"# exactformer reproduce {name}", *csv]
-    return [
-        write(results / f"{name}.csv", "\n".join(lines) + "\n"),
-        write(results / f"{name}.md", "\n".join(text).rstrip() + "\n"),
-    ]
 
 
 def main() -> None:

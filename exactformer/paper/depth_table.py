@@ -15,7 +15,7 @@ from exactformer.domains.catalog import CATALOG
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.paper import published
-from exactformer.paper.files import row, write
+from exactformer.paper.files import table, write_both
 from exactformer.verify import verify
 
 
@@ -30,7 +30,7 @@ class DepthScore:
 def try_depths(
     models: Mapping[str, Sequence[Model]], first: int, last: int, count: int
 ) -> dict[str, dict[int, DepthScore]]:
-    """For each task and depth, `count` problems, shared out among the task's models. The tasks run
+    """For each task and depth, `count` problems, distributed among the task's models. The tasks run
     side by side, each on one core.
     """
     torch.set_num_threads(1)
@@ -62,10 +62,9 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
     last = max(summary.last_depth for summary in published.MODEL_SUMMARY.values())
     scores = try_depths({task: proved(task) for task in published.MEAN_TOKENS}, 1, last, count)
     csv = ["task,depth,right,problems,mean_tokens,max_tokens,paper_accuracy,paper_mean_tokens"]
-    header, rules = ["depth"], ["---:"]
+    header = ["depth"]
     for task in scores:
         header += [f"{task}: right", "paper's accuracy", "mean tokens", "paper's"]
-        rules += ["---:"] * 4
     lines = {depth: [str(depth)] for depth in range(1, last + 1)}
     for task, by_depth in scores.items():
         for depth, score in by_depth.items():
@@ -81,19 +80,14 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
     asked = sum(len(score.lengths) for score in answers)
     markdown = ["# Table 5", "", "Made by `exactformer reproduce table5`.", ""]
     markdown += [f"Right at all depths together: **{right:,} of {asked:,}**.", ""]
-    markdown += [row(header), row(rules), *map(row, lines.values()), ""]
-    markdown += [
-        f"At each depth {count} problems are shared out among the ten shipped models of the"
-    ]
-    markdown += [TABLE5_NOTE]
-    return [
-        write(results / "table5.csv", "# exactformer reproduce table5\n" + "\n".join(csv) + "\n"),
-        write(results / "table5.md", "\n".join(markdown) + "\n"),
-    ]
+    markdown += [*table(header, lines.values(), words=0), ""]
+    markdown.append(TABLE5_NOTE.format(count=count, seeds=", ".join(map(str, published.SEEDS))))
+    return write_both(results, "table5", csv, markdown)
 
 
-TABLE5_NOTE = f"""\
-task: seeds {", ".join(map(str, published.SEEDS))}.
+TABLE5_NOTE = """\
+At each depth {count} problems are distributed among the ten shipped models of the task: seeds
+{seeds}.
 Each was learned from random weights on depth 1 and 2 alone, and its proof of exactness is verified
 again before it is tried. The problems are those of `tokens.md`, drawn with seed 0, which says why
 the ListOps means differ from the paper's: ours have two or three operands, the paper's have two.

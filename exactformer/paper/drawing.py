@@ -75,8 +75,8 @@ class Sheet:
         self, x: float, y: float, text: str, size: float = NORMAL, align: str = "center", **more
     ) -> None:
         """`y` is the middle of the line."""
-        look: dict[str, Any] = {"color": "#222222", "va": "center_baseline"} | more
-        self.ax.text(x, y, text, fontsize=size, ha=align, **look)
+        style: dict[str, Any] = {"color": "#222222", "va": "center_baseline"} | more
+        self.ax.text(x, y, text, fontsize=size, ha=align, **style)
 
     def box(self, x: float, y: float, text: str, ink: Ink, size: float = NORMAL) -> None:
         """A cell with its top left corner there."""

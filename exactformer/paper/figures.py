@@ -133,27 +133,26 @@ def _draw_tree(
     leaves = sum(kind_of(algebra, symbol) == "value" for symbol in state)
     next_leaf = iter(np.arange(leaves) - (leaves - 1) / 2)
 
-    def place(gate: Gate, level: int) -> float:
+    def draw(gate: Gate, level: int) -> float:
+        """Draw a gate and all below it; returns its x."""
         operator = kind_of(algebra, state[gate.position]) == "operator"
-        places = [place(g, level + 1) for g in gate.inputs] if operator else []
-        x = float(np.mean(places)) if places else middle + LEAF * next(next_leaf)
+        inputs = [draw(g, level + 1) for g in gate.inputs] if operator else []
+        x = float(np.mean(inputs)) if inputs else middle + LEAF * next(next_leaf)
         y = top + LEVEL * level
         cluster = step.clusters[gate.position] if step else 0
-        for below in places:
+        for below in inputs:
             if cluster:
                 field = cluster_ink(cluster)
                 sheet.glow(x, y, field)
                 sheet.glow(below, y + LEVEL, field)
                 sheet.line([x, below], [y, y + LEVEL], color=field.fill, lw=16, zorder=1)
             sheet.line([x, below], [y, y + LEVEL])
-        ink, just = KINDS[kind_of(algebra, state[gate.position])], None
         if before and before.clusters[gate.position]:
-            just = cluster_ink(before.clusters[gate.position])
-            sheet.node(x, y, "", just, 0.56)
-        sheet.node(x, y, state[gate.position], ink)
+            sheet.node(x, y, "", cluster_ink(before.clusters[gate.position]), 0.56)
+        sheet.node(x, y, state[gate.position], KINDS[kind_of(algebra, state[gate.position])])
         return x
 
-    place(tree, 0)
+    draw(tree, 0)
 
 
 def _mask_and_attention() -> Figure:

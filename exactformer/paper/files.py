@@ -1,6 +1,6 @@
-"""The files that tables are written to."""
+"""Tables in Markdown and CSV, and the files that they are written to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from exactformer.training.run import versions
@@ -12,8 +12,23 @@ def row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
+def table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> list[str]:
+    """The lines of a Markdown table whose first columns are words and the others numbers."""
+    marks = ["---"] * words + ["---:"] * (len(header) - words)
+    return [row(header), row(marks), *map(row, rows)]
+
+
+def write_both(results: Path, name: str, csv: Sequence[str], markdown: Sequence[str]) -> list[Path]:
+    """The two files of a table: NAME.csv and NAME.md."""
+    lines = [f"# exactformer reproduce {name}", *csv]
+    return [
+        write(results / f"{name}.csv", "\n".join(lines) + "\n"),
+        write(results / f"{name}.md", "\n".join(markdown)),
+    ]
+
+
 def write(path: Path, text: str) -> Path:
-    """A page for people ends with the versions that made it."""
+    """Write a file; one in Markdown ends with the versions that made it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".md":
         made = ", ".join(f"{name} {number}" for name, number in versions().items())

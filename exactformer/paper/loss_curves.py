@@ -13,10 +13,10 @@ from exactformer.domains.catalog import CATALOG
 from exactformer.model.circuit import Weights
 from exactformer.paper import published
 from exactformer.training.depth_one import depth_one_rows
-from exactformer.training.state import State, begin
 from exactformer.training.parameters import export
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import Observer, Result, train_seeds
+from exactformer.training.state import State, begin
 from exactformer.weightfile import write_atomically
 
 Curve = dict[int, float]  # loss by step
@@ -26,7 +26,7 @@ HEADER = "# exactformer reproduce fig4"
 
 
 class LossRecorder(Observer):
-    """The depth-1 loss of every seed: at the start, at each look, and of the weights it ends with.
+    """The depth-1 loss of every seed: at the start, at each evaluation, and at the end.
 
     Steps are counted over all attempts, so a restart is a jump upwards.
     """
@@ -38,7 +38,7 @@ class LossRecorder(Observer):
             for row, seed in enumerate(start.seeds)
         }
 
-    def looked(self, state: State) -> None:
+    def evaluated(self, state: State) -> None:
         for seed in state.seeds:
             if not math.isnan(seed.loss):  # a seed that has just started again has none yet
                 self.curves[seed.seed][seed.spent] = seed.loss
@@ -53,7 +53,8 @@ def depth_one_loss(algebra: Algebra, weights: Weights) -> float:
     """The loss that training minimises, over all depth-1 expressions."""
     rows, D = depth_one_rows(algebra), len(algebra.vocabulary)
     token, bag, target, weight = (
-        part[..., :D] for part in (rows.token, rows.bags(None)[:, :, 0], rows.target, rows.weight)
+        tensor[..., :D]
+        for tensor in (rows.token, rows.bags(None)[:, :, 0], rows.target, rows.weight)
     )
     Z = weights.f(bag * (token @ weights.W_Q @ weights.W_K.mT))
     return float((binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum())

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from exactformer.training.run import Result, train_seeds
 
 @dataclass(frozen=True)
 class Run:
-    """A call of `exactformer train`; a folder that holds the finished run makes it short."""
+    """A call of `exactformer train`; where the folder holds the finished run, it is only read."""
 
     task: str
     seeds: tuple[int, ...]
@@ -29,14 +30,19 @@ class Run:
         settings = {"estimator": self.estimator, "attempts": self.attempts}
         return change(recipe_for(CATALOG[self.task]()), **settings)
 
-    def command(self) -> list[str]:
+    @property
+    def arguments(self) -> list[str]:
+        """Of the command."""
         seeds = ",".join(map(str, self.seeds))
         words = ["train", self.task, "--seeds", seeds, "--out", str(self.folder)]
         if self.estimator:
             words += ["--estimator", self.estimator]
         if self.attempts:
             words += ["--attempts", str(self.attempts)]
-        return [sys.executable, "-m", "exactformer", *words]
+        return words
+
+    def __str__(self) -> str:
+        return " ".join(["exactformer", *self.arguments])
 
 
 def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list[Result]]:
@@ -51,17 +57,18 @@ def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list
 
 
 def _do(run: Run) -> None:
+    command = [sys.executable, "-m", "exactformer", *run.arguments]
     process = subprocess.Popen(
-        run.command(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    told: list[str] = []
+    last: deque[str] = deque(maxlen=5)
     for line in process.stderr:
-        told.append(line)
+        last.append(line)
         with _ONE_LINE:
             sys.stderr.write(line)
     if process.wait() not in (0, 1):  # 1: some seed is not exact, which the table will say
-        raise ValueError(f"{' '.join(run.command())} failed:\n{''.join(told[-5:])}")
+        raise ValueError(f"{run} failed:\n{''.join(last)}")
 
 
-_ONE_LINE = threading.Lock()
+_ONE_LINE = threading.Lock()  # lines of several runs do not mix

@@ -12,7 +12,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.paper import published
 from exactformer.paper.baseline_tables import table2, table3, table4
 from exactformer.paper.depth_table import table5, try_depths
-from exactformer.paper.files import row, write
+from exactformer.paper.files import table, write_both
 from exactformer.paper.runs import Run, train_all
 from exactformer.training.estimators import ESTIMATORS
 from exactformer.training.run import summary
@@ -33,7 +33,7 @@ at depth 1, 5.00, leaves no room for a third operand.
 
 
 def tokens(results: Path, quick: bool = False) -> list[Path]:
-    """atab:performance_alldepth, the column of mean tokens by depth; quick as it is."""
+    """atab:performance_alldepth, the column of mean tokens by depth. It needs no quick version."""
     seed = 0
     count = published.PROBLEMS_PER_DEPTH
     two_operands = mean_tokens(listops(max_fan_in=2), 30, leaf=0.0)
@@ -42,31 +42,32 @@ def tokens(results: Path, quick: bool = False) -> list[Path]:
     for task, paper_means in published.MEAN_TOKENS.items():
         algebra = CATALOG[task]()
         rng = np.random.default_rng(seed)
-        extra = task == "listops"
         header = ["depth", "paper", "ours, expected", "ours, mean", "ours, max"]
-        header += ["two operands, leaf 0"] * extra
-        markdown += ["", f"## {task}", "", row(header), row(["---:"] * len(header))]
+        if task == "listops":
+            header.append("two operands, leaf 0")
         means = mean_tokens(algebra, len(paper_means))
+        rows = []
         for depth, paper_mean in enumerate(paper_means, start=1):
             lengths = [len(expression) for expression in draw(algebra, depth, count, rng)]
             numbers = [paper_mean, means[depth], float(np.mean(lengths))]
             cells = [str(depth), *(f"{number:.2f}" for number in numbers), str(max(lengths))]
-            cells += [f"{two_operands[depth]:.2f}"] * extra
-            markdown.append(row(cells))
-            csv.append(",".join([task, *cells, *[""] * (not extra)]))
+            rows.append(cells)
+            if task == "listops":
+                cells.append(f"{two_operands[depth]:.2f}")
+                csv.append(",".join([task, *cells]))
+            else:
+                csv.append(",".join([task, *cells, ""]))
+        markdown += ["", f"## {task}", "", *table(header, rows, words=0)]
     whole = sum(round(count * (mean - 1)) % 4 == 0 for mean in published.MEAN_TOKENS["listops"])
     markdown += ["", TOKENS_NOTE.format(count=count, seed=seed, whole=whole)]
-    return [
-        write(results / "tokens.csv", "# exactformer reproduce tokens\n" + "\n".join(csv) + "\n"),
-        write(results / "tokens.md", "\n".join(markdown)),
-    ]
+    return write_both(results, "tokens", csv, markdown)
 
 
 def table1(results: Path, quick: bool = False) -> list[Path]:
     """tab:model_summary: thirty models from random weights, certified, and tried on depths 3-30.
 
-    A hundred problems a depth are shared out among the ten seeds of a task, ten each; that all of
-    them are right on every other problem too is what their proofs say.
+    A hundred problems a depth are distributed among the ten seeds of a task, ten each; their proofs
+    say that all of them are right on every other problem, too.
     """
     seeds, count = published.SEEDS, published.PROBLEMS_PER_DEPTH
     if quick:
@@ -75,8 +76,6 @@ def table1(results: Path, quick: bool = False) -> list[Path]:
     trained = train_all(list(runs.values()))
     header = ["task", "parameters", "certified", "needed a restart", "right", "paper's accuracy"]
     header += ["mean tokens (SD)", "paper's", "max tokens", "paper's"]
-    markdown = ["# Table 1", "", "Made by `exactformer reproduce table1`.", ""]
-    markdown += [row(header), row(["---"] + ["---:"] * (len(header) - 1))]
     rows = []
     models_of = {task: [result.model for result in trained[run]] for task, run in runs.items()}
     tried = try_depths(models_of, 3, 30, count)
@@ -88,33 +87,31 @@ def table1(results: Path, quick: bool = False) -> list[Path]:
         lengths = [length for score in tried[task].values() for length in score.lengths]
         paper = published.MODEL_SUMMARY[task]
         converged = published.SEEDS_THAT_CONVERGED[task]
-        cells = [
-            task,
-            str(paper_architecture(CATALOG[task]()).parameters),
-            f"{len(exact)} of {len(models)} (paper: {converged} converged)",
-            str(restarted),
-            f"{right:,} of {len(lengths):,}",
-            f"{paper.accuracy:.3f}",
-            f"{np.mean(lengths):.2f} ({np.std(lengths):.2f})",
-            f"{paper.mean_tokens:.2f} ({paper.sd_tokens:.2f})",
-            str(max(lengths)),
-            str(paper.max_tokens),
-        ]
-        markdown.append(row(cells))
-        rows.append(cells)
-    markdown += ["", TABLE1_NOTE]
+        rows.append(
+            [
+                task,
+                str(paper_architecture(CATALOG[task]()).parameters),
+                f"{len(exact)} of {len(models)} (paper: {converged} converged)",
+                str(restarted),
+                f"{right:,} of {len(lengths):,}",
+                f"{paper.accuracy:.3f}",
+                f"{np.mean(lengths):.2f} ({np.std(lengths):.2f})",
+                f"{paper.mean_tokens:.2f} ({paper.sd_tokens:.2f})",
+                str(max(lengths)),
+                str(paper.max_tokens),
+            ]
+        )
+    markdown = ["# Table 1", "", "Made by `exactformer reproduce table1`.", ""]
+    markdown += [*table(header, rows), "", TABLE1_NOTE]
     for task, run in runs.items():
-        markdown += ["", f"## {task}", "", f"`{_shown(run)}`", "", summary(trained[run])]
-    csv = "\n".join(",".join(f'"{cell}"' for cell in row) for row in [header, *rows])
-    return [
-        write(results / "table1.csv", f"# exactformer reproduce table1\n{csv}\n"),
-        write(results / "table1.md", "\n".join(markdown) + "\n"),
-    ]
+        markdown += ["", f"## {task}", "", f"`{run}`", "", summary(trained[run])]
+    csv = [",".join(f'"{cell}"' for cell in row) for row in [header, *rows]]
+    return write_both(results, "table1", csv, markdown)
 
 
 TABLE1_NOTE = """\
 Each model is trained on depth 1 and 2 alone and ends with a proof that it is exact at every depth.
-The problems of a depth are shared out evenly among a task's models.
+The problems of a depth are distributed evenly among a task's models.
 The problems are drawn as `results/tokens.md` describes, with seed 0; the paper's ListOps problems
 have two operands only, ours two or three, which makes them longer. The paper's text gives 10, 9 and
 9 converged seeds for arithmetic, Boolean and ListOps, and up to two hours a seed."""
@@ -131,37 +128,32 @@ def estimators(results: Path, quick: bool = False) -> list[Path]:
     trained = train_all(runs)
     header = ["estimator", "task", "certified at the first attempt", "within three", "steps in all"]
     header += ["seconds"]
-    markdown = ["# Estimators for the gate", "", "Made by `exactformer reproduce estimators`.", ""]
-    markdown += [row(header), row(["---", "---"] + ["---:"] * 4)]
     rows = []
     for run in runs:
         records = [result.record for result in trained[run]]
         exact = [record for record in records if record["verdict"] == "exact"]
-        cells = [
-            str(run.estimator),
-            run.task,
-            f"{sum(record['attempt'] == 1 for record in exact)} of {len(records)}",
-            f"{len(exact)} of {len(records)}",
-            f"{sum(record['steps_in_all'] for record in records)}",
-            f"{max(record['seconds'] for record in records):.0f}",
-        ]
-        markdown.append(row(cells))
-        rows.append(cells)
-    markdown += ["", ESTIMATORS_NOTE]
-    csv = "\n".join(",".join(row) for row in [header, *rows])
-    return [
-        write(results / "estimators.csv", f"# exactformer reproduce estimators\n{csv}\n"),
-        write(results / "estimators.md", "\n".join(markdown) + "\n"),
-    ]
+        rows.append(
+            [
+                str(run.estimator),
+                run.task,
+                f"{sum(record['attempt'] == 1 for record in exact)} of {len(records)}",
+                f"{len(exact)} of {len(records)}",
+                f"{sum(record['steps_in_all'] for record in records)}",
+                f"{max(record['seconds'] for record in records):.0f}",
+            ]
+        )
+    markdown = ["# Estimators for the gate", "", "Made by `exactformer reproduce estimators`.", ""]
+    markdown += [*table(header, rows, words=2), "", ESTIMATORS_NOTE]
+    return write_both(results, "estimators", [",".join(row) for row in [header, *rows]], markdown)
 
 
 ESTIMATORS_NOTE = """\
 Every estimator has the same budget: the paper's ten seeds, three attempts, the same steps on depth
 1, and ten steps of the gate on sixteen fresh depth-2 expressions after every fiftieth of those once
-98 in 100 bags are right. An attempt ends after eight such looks with depth 1 right and the gate
-still wrong. Attention and feedforward learn from depth 1 only, whatever the estimator.
+98 in 100 bags are right. An attempt ends after eight such evaluations with depth 1 right and the
+gate still wrong. Attention and feedforward learn from depth 1 only, whatever the estimator.
 
-- `search` looks at every gate within two coordinates of the present one. It is a discrete search,
+- `search` tries every gate within two coordinates of the present one. It is a discrete search,
   not a gradient.
 - `score` is a gradient: the score function, with antithetic noise, of the free energy
   -T log E[exp(-error/T)]. It keeps the paper's logits and thresholds, and is the default.
@@ -176,10 +168,6 @@ several settings on seeds from 200 on, other than these ten; an earlier setting 
 that a gradient can do as well as the search, not that those two cannot be made to work.
 
 Seconds are wall time of the run, with as many runs at once as there are cores."""
-
-
-def _shown(run: Run) -> str:
-    return " ".join(["exactformer", *run.command()[3:]])
 
 
 def _draw(name: str, results: Path, quick: bool = False) -> list[Path]:
@@ -203,9 +191,5 @@ TABLES: dict[str, Callable[..., list[Path]]] = {  # of the folder, and whether t
     "tokens": tokens,
     "estimators": estimators,
     "table5": table5,
-    "fig1": partial(_draw, "fig1"),
-    "fig2": partial(_draw, "fig2"),
-    "fig3": partial(_draw, "fig3"),
-    "fig4": partial(_draw, "fig4"),
-    "figA1": partial(_draw, "figA1"),
+    **{name: partial(_draw, name) for name in ("fig1", "fig2", "fig3", "fig4", "figA1")},
 }

@@ -1,7 +1,7 @@
 """Training state on disk: one safetensors file, its plain numbers as JSON in the header.
 
-The header also has the hash of all that is in the file, and that of the run it belongs to: a
-flipped bit would otherwise become other weights, and nobody would notice.
+The header also has a hash of the file's content, so that a flipped bit does not become other
+weights unnoticed, and a hash of the run that the state belongs to.
 """
 
 from dataclasses import asdict
@@ -30,7 +30,7 @@ MOST_SEEDS = 1 << 20
 
 
 def write_checkpoint(path: Path, state: State, run: str) -> None:
-    """Everything that training needs to go on with the same bits; `run` is what it belongs to."""
+    """All that is needed to resume with the same bits; `run` is a hash of the run's description."""
     tensors = {f"state/{name}": tensor.detach().cpu() for name, tensor in state.tensors.items()}
     plain = []
     for row, seed in enumerate(state.seeds):
@@ -46,8 +46,8 @@ def write_checkpoint(path: Path, state: State, run: str) -> None:
 
 
 def read_checkpoint(path: Path, run: str, start: State) -> State:
-    """The state that was written. `start` is the one that this run begins with: a checkpoint has
-    some of its seeds, and tensors of the same names, shapes and types.
+    """The state in a file. `start` is the one that this run begins with: a checkpoint has some of
+    its seeds, and tensors of the same names, shapes and types.
     """
     try:
         header, tensors = read_safetensors(path, "pt", FORMAT)
@@ -88,17 +88,17 @@ def _seed(place: Place) -> Seed:
 def _tensors(
     tensors: dict[str, torch.Tensor], seeds: list[Seed], start: State
 ) -> dict[str, torch.Tensor]:
-    """Those of the state, by name; a memory's are put where they belong."""
+    """The tensors of the state, by name; those of a memory are put into it."""
     state: dict[str, torch.Tensor] = {}
-    places = {f"{kind}/{row}": row for kind in MEMORIES for row in range(len(seeds))}
+    rows = {f"{kind}/{row}": row for kind in MEMORIES for row in range(len(seeds))}
     for name, tensor in tensors.items():
         before, _, key = name.rpartition("/")
         if before == "state" and key in start.tensors:
             expected = (len(seeds), *start.tensors[key].shape[1:])
             state[key] = tensor
-        elif before in places and key in ("m", "v", *SHAPELESS):
+        elif before in rows and key in ("m", "v", *SHAPELESS):
             expected = (1,) if key in SHAPELESS else tuple(start.tensors["gate"].shape[1:])
-            getattr(seeds[places[before]], before.partition("/")[0])[key] = tensor
+            getattr(seeds[rows[before]], before.partition("/")[0])[key] = tensor
         else:
             raise ValueError(f"tensor {name}: there is no such one in this run")
         if tensor.dtype != torch.float32 or tensor.shape != expected:

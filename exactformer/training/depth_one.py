@@ -43,8 +43,8 @@ class Rows:
     slots: int
 
     def to(self, device: torch.device | str) -> "Rows":
-        parts = (self.token, self.span, self.target, self.weight)
-        return Rows(*(part.to(device) for part in parts), slots=self.slots)
+        tensors = (self.token, self.span, self.target, self.weight)
+        return Rows(*(tensor.to(device) for tensor in tensors), slots=self.slots)
 
     def bags(self, G_R: Float[Tensor, " d"] | None) -> Float[Tensor, "B w S D"]:
         """How often each token is in each slot of the span; the same for all rows of a bag."""
@@ -84,7 +84,7 @@ def depth_one_rows(algebra: Algebra) -> Rows:
 
 @dataclass(frozen=True)
 class RankProblem:
-    """Which rank gate lets the spans of depth 1 be told apart?
+    """Which rank gate distinguishes the spans of depth 1 that have different values?
 
     The error of a gate is that of the best feedforward there could be behind it: one that gives
     each slot-wise bag the value that most spans with this bag have. It is 1 for a gate that counts

@@ -34,8 +34,8 @@ class GateProblem:
 
     @torch.no_grad()
     def errors(self, gates: Tensor) -> Tensor:
-        """Balanced error of each gate: ones missed, as a part of all ones, plus false ones, as a
-        part of all zeros. Unbalanced, an output of nothing at all would look nearly right.
+        """Balanced error of each gate: the fraction of ones missed plus the fraction of zeros that
+        became ones. Unbalanced, an output of zeros alone would seem nearly right.
         """
         distinct, back = torch.unique(gates, dim=0, return_inverse=True)
         found, wanted = self.outputs(distinct) > 0, self.target > 0

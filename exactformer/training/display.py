@@ -1,7 +1,8 @@
-"""A run as it looks on a terminal, and as curves in TensorBoard."""
+"""The progress of a run: a table on a terminal, and curves in TensorBoard."""
 
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console, Group
@@ -45,7 +46,7 @@ class Terminal(Observer):
         if self.live:
             self.live.stop()
 
-    def looked(self, state: State) -> None:
+    def evaluated(self, state: State) -> None:
         self.state = state
         if self.live:
             self.live.update(self._picture(), refresh=True)
@@ -65,20 +66,17 @@ class Terminal(Observer):
 
     def _summary(self) -> Text:
         exact = sum(result.exact for result in self.results.values())
-        steps = 0
-        if self.state:
-            steps = sum(seed.spent for seed in self.state.seeds)
+        training = self.state.seeds if self.state else []
+        steps = sum(seed.spent for seed in training)
         steps += sum(result.record["steps_in_all"] for result in self.results.values())
         if self.steps_before is None:  # a resumed run starts with steps made before
             self.steps_before = steps
         elapsed = time.monotonic() - self.started
         rate = (steps - self.steps_before) / elapsed if elapsed else 0.0
         left = ""
-        if self.state and self.state.seeds and rate:
-            longest = max(self.recipe.steps - seed.step for seed in self.state.seeds)
-            left = (
-                f", at most {longest * len(self.state.seeds) / rate:.0f} s to the end of attempts"
-            )
+        if training and rate:
+            longest = max(self.recipe.steps - seed.step for seed in training)
+            left = f", at most {longest * len(training) / rate:.0f} s to the end of attempts"
         return Text(
             f"{self.algebra.name}: {exact} of {len(self.seeds)} seeds certified, "
             f"{elapsed:.0f} s, {rate:.0f} seed-steps a second{left}"
@@ -86,35 +84,24 @@ class Terminal(Observer):
 
     def _picture(self) -> Group:
         table = Table(box=None, pad_edge=False)
-        names = ("seed", "attempt", "step", "loss", "depth 1", "depth 2", "verdict")
-        shown = [name for name in names if self.console.width >= WIDE or name not in NOT_NARROW]
-        for name in shown:
+        names = ["seed", "attempt", "step", "loss", "depth 1", "depth 2", "verdict"]
+        if self.console.width < WIDE:
+            names = [name for name in names if name not in NOT_NARROW]
+        for name in names:
             table.add_column(name, justify="right")
-
-        def add(*cells: str) -> None:
-            row: dict[str, str] = dict(zip(names, cells, strict=True))
-            table.add_row(*(row[name] for name in shown))
-
         training = {seed.seed: seed for seed in self.state.seeds} if self.state else {}
         for number in self.seeds:
             if number in self.results:
-                record = self.results[number].record
-                steps = (str(record["attempt"]), str(record["step"]))
-                add(str(number), *steps, "", "", "", record["verdict"])
+                cells = self.results[number].record
             elif number in training:
                 seed = training[number]
-                gate = (
-                    "" if seed.depth_two is None else f"{seed.depth_two} of {self.recipe.strings}"
-                )
-                add(
-                    str(number),
-                    str(seed.attempt),
-                    str(seed.step),
-                    f"{seed.loss:.2e}",
-                    f"{seed.depth_one} of {self.bags}",
-                    gate,
-                    "training",
-                )
+                cells = asdict(seed) | {"loss": f"{seed.loss:.2e}", "verdict": "training"}
+                cells["depth 1"] = f"{seed.depth_one} of {self.bags}"
+                if seed.depth_two is not None:
+                    cells["depth 2"] = f"{seed.depth_two} of {self.recipe.strings}"
+            else:
+                continue
+            table.add_row(*(str(cells.get(name, "")) for name in names))
         bar = ProgressBar(total=len(self.seeds), completed=len(self.results), width=40)
         return Group(table, Padding(bar, 0), self._summary())  # a bar alone ends no line
 
@@ -131,7 +118,7 @@ class TensorBoard(Observer):
             ) from None
         self.writer = SummaryWriter(str(folder))
 
-    def looked(self, state: State) -> None:
+    def evaluated(self, state: State) -> None:
         for seed in state.seeds:
             self.writer.add_scalar(f"loss/{seed.seed}", seed.loss, seed.spent)
             self.writer.add_scalar(f"depth 1 right/{seed.seed}", seed.depth_one, seed.spent)

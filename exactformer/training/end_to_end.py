@@ -28,7 +28,7 @@ from exactformer.training.recipe import EndToEnd, problems_of_depth
 from exactformer.training.soft_layer import Layer, Problems, losses
 from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
 
-PARAMETERS = (*LEARNED, "gate")
+PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
 
 

@@ -3,9 +3,9 @@
 Depth 1 trains attention and feedforward; the depth-2 expressions train the gate, once most of
 depth 1 is right. (While the gate is wrong, gradients from depth 2 would destroy what depth 1 has
 taught.) A seed whose every case is right and whose gate is the right one is polished and certified,
-and leaves the batch. One that runs out of steps starts again from its next draw. On the CPU the
-result of a seed has the same bits whichever others are trained beside it and however often the run
-was interrupted.
+and leaves the batch. One that runs out of steps starts again from fresh random weights. On the CPU
+the result of a seed has the same bits whichever others are trained beside it and however often the
+run was interrupted.
 """
 
 from collections.abc import Callable, Iterator
@@ -54,19 +54,19 @@ class Trainer:
             recipe.betas,
             recipe.clip,
         )
-        self.rates = dict.fromkeys(LEARNED, recipe.feedforward_rate)
+        self.rates: dict[str, float] = dict.fromkeys(LEARNED, recipe.feedforward_rate)
         self.rates["bits"] = recipe.attention_rate
         self.rows = depth_one_rows(algebra).to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
-        self.ranked_by = torch.empty(0, device=device)  # by which rank gates, where order matters
+        self.ranked_by = torch.empty(0, device=device)  # the rank gates that `bags` was made with
 
     def train(
         self, state: State, report: Callable[[State], None] = lambda state: None
     ) -> Iterator[Trained]:
         """Train the seeds of `state` in place, yielding each as it ends.
 
-        `report` is called after every look, when the state is one that training can go on from.
+        `report` is called after every evaluation, with a state that training can resume from.
         """
         state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
         for seed in state.seeds:
@@ -76,7 +76,7 @@ class Trainer:
             with one_thread():
                 for _ in range(self.recipe.look_every):
                     self._depth_one_step(state)
-                ended = self._look(state)
+                ended = self._evaluate(state)
             yield from ended.values()
             state.keep([row for row in range(len(state.seeds)) if row not in ended])
             report(state)
@@ -105,16 +105,16 @@ class Trainer:
         (seeds, rows, D) each, bags slot by slot. The zero vector is in every batch.
         """
         seeds, bags = state.seeds, self._bags(state)
-        parts = (self.rows.token, self.rows.target, self.rows.weight)
+        of_rows = (self.rows.token, self.rows.target, self.rows.weight)
         if batch is None:
-            token, target, weight = (p.flatten(0, 1).expand(len(seeds), -1, -1) for p in parts)
+            token, target, weight = (t.flatten(0, 1).expand(len(seeds), -1, -1) for t in of_rows)
             return [token, bags.flatten(1, 2), target, weight]
         index = np.full((len(seeds), batch + 1), self.n_bags)
         for row, seed in enumerate(seeds):
             rng = generator(seed.seed, seed.attempt, BATCHES, seed.step)
             index[row, :-1] = rng.integers(self.n_bags, size=batch)
         chosen = torch.from_numpy(index).to(self.device)
-        token, target, weight = (part[chosen].flatten(1, 2) for part in parts)
+        token, target, weight = (tensor[chosen].flatten(1, 2) for tensor in of_rows)
         bag = bags[torch.arange(len(seeds), device=self.device)[:, None], chosen].flatten(1, 2)
         return [token, bag, target, weight * (self.n_bags / batch)]
 
@@ -123,13 +123,13 @@ class Trainer:
         if "rank" not in state.tensors:
             return self.bags.expand(len(state.seeds), -1, -1, -1, -1)
         gates = ternary(state.tensors["rank"])
-        if not torch.equal(gates, self.ranked_by):  # they change at looks only
+        if not torch.equal(gates, self.ranked_by):  # they change at evaluations only
             self.bags = torch.stack([self.rows.bags(gate) for gate in gates])
             self.ranked_by = gates
         return self.bags
 
     @torch.no_grad()
-    def _look(self, state: State) -> dict[int, Trained]:
+    def _evaluate(self, state: State) -> dict[int, Trained]:
         """Measure every seed, move its gate, and end or restart those whose time has come."""
         token, bag, target, weight = self._batch(state, None)
         Z = outputs(state.tensors, token, bag, self.architecture.activation)
@@ -169,9 +169,9 @@ class Trainer:
 
     def _attempt_over(self, seed: Seed) -> bool:
         if self.recipe.give_up is not None:
-            step, part = self.recipe.give_up
+            step, fraction = self.recipe.give_up
             due = 0 <= seed.step - step < self.recipe.look_every
-            if due and seed.depth_one < part * self.n_bags:
+            if due and seed.depth_one < fraction * self.n_bags:
                 return True
         return seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
 
@@ -188,10 +188,10 @@ class Trainer:
                 gate[row] = estimator(gate[row], problem, noise, seed.memory)
             seed.depth_two = problem.right(ternary(gate[row]))
             if seed.depth_two == self.recipe.strings:
-                break  # nothing to learn from: the gate has done its part for now
+                break  # there is no error to learn from
 
     def _move_rank(self, state: State, row: int) -> None:
-        """Steps of the estimator on the rank gate, until spans of other values look different."""
+        """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
         seed, rank = state.seeds[row], state.tensors["rank"]
         problem = RankProblem(self.rows)
         noise = generator(seed.seed, seed.attempt, RANKS, seed.step)

@@ -1,6 +1,6 @@
 """The learned numbers of a batch of seeds.
 
-Shapes have the seeds first and are padded as `depth_one` says; `export` cuts the padding off.
+Shapes have the seeds first and are padded as `depth_one` describes; `export` removes the padding.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from exactformer.model.quantize import binary, ternary
 from exactformer.training.depth_one import padded
 from exactformer.training.recipe import EndToEnd, Recipe
 
-# What a stream of random numbers is for. Each draw has a generator of its own, made from the seed,
-# the attempt, the stream and the step: nothing random has to be saved or depends on other seeds.
+# Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
+# the stream and the step: so no generator has to be saved, and none depends on other seeds.
 INITIAL, BATCHES, STRINGS, NOISE, RANKS = range(5)
 
 

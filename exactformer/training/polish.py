@@ -1,4 +1,4 @@
-"""The last touch: outputs moved away from the threshold, and weights put on a grid."""
+"""The last steps of training: larger margins, and weights rounded to a grid."""
 
 from dataclasses import replace
 
@@ -14,17 +14,17 @@ GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole nu
 
 @torch.enable_grad()
 def polish(recipe: Recipe, weights: Weights, rows: Rows) -> Weights:
-    """Move the outputs away from the threshold, with gate and routing as they are; then the grid.
+    """Train the feedforward to move its outputs away from the threshold, then round its weights.
 
-    The routing no longer changes, so what each position receives is fixed: only distinct cases are
-    left to train on.
+    Gate and routing stay as they are, so what each position receives is fixed: it is enough to
+    train on the distinct cases.
     """
     assert isinstance(weights.f, MLP)
     D = weights.W_Q.shape[-2]
     used = (rows.weight.sum(-1) > 0).flatten()
     token, bag, target = (
-        part[..., :D].flatten(0, 1)[used]
-        for part in (rows.token, rows.bags(weights.G_R), rows.target)
+        tensor[..., :D].flatten(0, 1)[used]
+        for tensor in (rows.token, rows.bags(weights.G_R), rows.target)
     )
     H = (bag * (token @ (weights.W_Q @ weights.W_K.mT)).unsqueeze(-2)).flatten(-2)
     cases = torch.unique(torch.cat([H, target], -1), dim=0)

@@ -26,20 +26,19 @@ class Recipe:
     estimator: EstimatorName = "score"  # how depth 2 moves the gate
     spread: float = 0.1  # standard deviation of every initial logit, weight and bias
     open_bits: float = 0.1  # mean of the initial attention logits: most bits start open
-    give_up: tuple[int, float] | None = (
-        None  # step at which fewer bags than this part right ends it
-    )
+    # A step, and the fraction of the bags that must be right then, or the attempt ends.
+    give_up: tuple[int, float] | None = None
     feedforward_rate: float = 0.05
     attention_rate: float = 0.001
     betas: tuple[float, float] = (0.9, 0.99)
     clip: float = 1.0  # largest gradient norm of a seed
     warmup: float = 0.1  # fraction of the steps in which the rate rises,
-    warmup_from: float = 0.3  # from this part of it
-    floor: float = 0.05  # and then falls, as a cosine, to this part
-    look_every: int = 50  # steps between looks at the accuracy
-    gate_from: float = 0.98  # part of the depth-1 bags that must be right before the gate learns
-    gate_steps: int = 10  # steps of the gate after each look from then on
-    gate_looks: int = 8  # looks that the gate may take once depth 1 is right, or the attempt ends
+    warmup_from: float = 0.3  # from this fraction of it
+    floor: float = 0.05  # and then falls, as a cosine, to this fraction
+    look_every: int = 50  # steps between evaluations
+    gate_from: float = 0.98  # fraction of depth-1 bags that must be right before the gate learns
+    gate_steps: int = 10  # steps of the gate after each evaluation from then on
+    gate_looks: int = 8  # evaluations with depth 1 right and the gate wrong that end the attempt
     strings: int = 16  # depth-2 expressions for one step of the gate
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01

@@ -1,6 +1,6 @@
 """What a run writes down in JSON: run.json, and SEED.json for each seed that has ended.
 
-Each carries a hash of all else it says, so that a damaged one is refused instead of believed.
+Each contains a hash of its other content, so that a damaged one is refused.
 """
 
 import hashlib
@@ -14,6 +14,8 @@ from exactformer.domains.plain import Place, read_bytes, read_json
 from exactformer.weightfile import write_atomically
 
 VERDICTS = ("exact", "inexact", "undecided")
+COUNTS = ("seed", "attempt", "step", "steps_in_all", "rows_right", "rows")
+NUMBERS = ("margin", "rounding_bound", "seconds")
 
 
 def content_sha256(data: Mapping[str, Any]) -> str:
@@ -34,7 +36,7 @@ def read_record(path: Path) -> dict[str, Any]:
         if (hashed := data.pop("sha256", None)) is None:
             raise ValueError("there is no 'sha256'")
         if hashed != content_sha256(data):
-            raise ValueError("what it says is not what its sha256 was made of")
+            raise ValueError("its content is not what its sha256 was made of")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return data
@@ -44,39 +46,23 @@ def read_seed_record(path: Path, seed: int) -> dict[str, Any]:
     """The record of a seed that has ended, each of its fields checked."""
     record = read_record(path)
     try:
-        fields = Place(record).fields(SEED_FIELDS)
-        if fields["seed"].whole() != seed:
+        others = ("verdict", "counterexample", "weights_sha256", "margin_before_polish")
+        fields = Place(record).fields((*COUNTS, *NUMBERS, *others))
+        for name in COUNTS:
+            fields[name].whole()
+        if record["seed"] != seed:
             raise fields["seed"].unexpected(str(seed))
+        for name in NUMBERS:
+            fields[name].number()
+        if record["margin_before_polish"] is not None:
+            fields["margin_before_polish"].number()
         fields["verdict"].one_of(VERDICTS)
         fields["weights_sha256"].text()
-        if fields["counterexample"].value is not None:
+        if record["counterexample"] is not None:
             fields["counterexample"].text()
-        for name in ("attempt", "step", "steps_in_all", "rows_right", "rows"):
-            fields[name].whole()
-        for name in ("margin", "rounding_bound", "seconds"):
-            fields[name].number()
-        if fields["margin_before_polish"].value is not None:
-            fields["margin_before_polish"].number()
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return record
-
-
-SEED_FIELDS = (
-    "seed",
-    "verdict",
-    "counterexample",
-    "attempt",
-    "step",
-    "steps_in_all",
-    "rows_right",
-    "rows",
-    "margin_before_polish",
-    "margin",
-    "rounding_bound",
-    "weights_sha256",
-    "seconds",
-)
 
 
 def finite(number: float) -> float | None:

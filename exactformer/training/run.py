@@ -1,6 +1,6 @@
-"""A training run in a folder, which may be interrupted at any moment and taken up again.
+"""A training run in a folder, which may be interrupted at any moment and resumed.
 
-run.json                 algebra, recipe and seeds: what makes this run this run
+run.json                 algebra, recipe, seeds and device: what identifies the run
 SEED.safetensors         the weights of a seed that has ended
 SEED.proof.json          its certificate: a proof, or a counterexample
 SEED.json                how it got there; written last, so a seed that has it is finished
@@ -11,7 +11,7 @@ import json
 import platform
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -64,11 +64,13 @@ class Result:
 
 
 class Observer:
-    """What may watch a run; each method does nothing unless it is overridden."""
+    """Follows a run; each method does nothing unless it is overridden."""
 
-    def looked(self, state: State) -> None: ...
+    def evaluated(self, state: State) -> None:
+        """Called after each evaluation, with the seeds still in training."""
 
-    def ended(self, result: Result) -> None: ...
+    def ended(self, result: Result) -> None:
+        """Called when a seed has ended."""
 
 
 def train_seeds(
@@ -110,23 +112,27 @@ def train_seeds(
     if state is None or {s.seed for s in state.seeds} != set(unfinished):
         state = begin(algebra, recipe, unfinished) if unfinished else None
     if state is not None:
-        saver = _saver(folder, run)
+        saved = time.monotonic()
 
-        def looked(state: State) -> None:
-            saver(state)
+        def evaluated(state: State) -> None:
+            nonlocal saved
+            due = time.monotonic() - saved >= CHECKPOINT_SECONDS
+            if folder is not None and state.seeds and due:
+                write_checkpoint(folder / CHECKPOINT, state, run)
+                saved = time.monotonic()
             for observer in observers:
-                observer.looked(state)
+                observer.evaluated(state)
 
         trainer = (
             EndToEndTrainer(algebra, recipe, device)
             if isinstance(recipe, EndToEnd)
             else Trainer(algebra, recipe, device)
         )
-        for trained in trainer.train(state, looked):
+        for trained in trainer.train(state, evaluated):
             result = _result(algebra, trained)
             if folder is not None:
                 _save(folder, result, trained)
-            results[trained.seed] = result
+            results[result.seed] = result
             for observer in observers:
                 observer.ended(result)
     if folder is not None:
@@ -172,8 +178,8 @@ def _check_estimator(algebra: Algebra, estimator: str) -> None:
 def _claim(
     folder: Path, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> str:
-    """Write run.json into a new folder; in an old one, insist that it holds this very run. Returns
-    a hash of what makes it this one.
+    """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
+    run's description.
     """
     run = {
         "algebra": describe(algebra),
@@ -218,8 +224,8 @@ def versions() -> dict[str, str]:
 
 
 def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
-    """A seed that has ended, if what is there of it fits together. A proof that is missing is made
-    again; without weights, or without a record, the seed is trained again.
+    """A seed that has ended, if its files agree. A proof that is missing is made again; without
+    weights, or without a record, the seed is trained again.
     """
     path, weights, proof = (folder / f"{seed}{end}" for end in (".json", ".safetensors", PROOF))
     if not path.exists() or not weights.exists():
@@ -261,23 +267,24 @@ def _proved(proof: Path, weights: Path, file: WeightFile) -> str:
 
 def _result(algebra: Algebra, trained: Trained) -> Result:
     findings, example = trained.certificate.findings, trained.certificate.counterexample
+    seed = trained.seed
     record = {
-        "seed": trained.seed,
+        "seed": seed.seed,
         "verdict": trained.certificate.verdict,
         "counterexample": str(example.expression) if example else None,
-        "attempt": trained.attempt,
-        "step": trained.step,
-        "steps_in_all": trained.spent,
+        "attempt": seed.attempt,
+        "step": seed.step,
+        "steps_in_all": seed.spent,
         "rows_right": findings.rows - len(findings.wrong_rows),
         "rows": findings.rows,
         "margin_before_polish": finite(trained.margin_before),
-        "margin": trained.margin,
+        "margin": float(findings.smallest_margin),
         "rounding_bound": float(findings.rounding_bound),
         "weights_sha256": trained.certificate.weights_sha256,
         "seconds": round(trained.seconds, 2),
     }
-    origin = {"made": "trained", "seed": trained.seed, "attempt": trained.attempt}
-    return Result(trained.seed, Model(algebra, trained.weights, origin), record)
+    origin = {"made": "trained", "seed": seed.seed, "attempt": seed.attempt}
+    return Result(seed.seed, Model(algebra, trained.weights, origin), record)
 
 
 def _save(folder: Path, result: Result, trained: Trained) -> None:
@@ -288,31 +295,15 @@ def _save(folder: Path, result: Result, trained: Trained) -> None:
     write_record(folder / f"{result.seed}.json", result.record)
 
 
-def _saver(folder: Path | None, run: str) -> Callable[[State], None]:
-    """Writes a checkpoint when the last one is old enough."""
-    last = time.monotonic()
-
-    def save(state: State) -> None:
-        nonlocal last
-        if folder is not None and state.seeds and time.monotonic() - last >= CHECKPOINT_SECONDS:
-            write_checkpoint(folder / CHECKPOINT, state, run)
-            last = time.monotonic()
-
-    return save
-
-
-def _decimals(number: float | None) -> str:
-    return "-" if number is None else f"{number:.2f}"
-
-
 def summary(results: Sequence[Result]) -> str:
-    """A table of the seeds and the count that matters."""
+    """A table of the seeds, and how many are certified."""
     lines = ["| seed | verdict | attempt | steps | margin before | margin | rounding | seconds |"]
     lines.append("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for record in (result.record for result in results):
+        before = record["margin_before_polish"]
         lines.append(
             f"| {record['seed']} | {record['verdict']} | {record['attempt']} "
-            f"| {record['steps_in_all']} | {_decimals(record['margin_before_polish'])} "
+            f"| {record['steps_in_all']} | {'-' if before is None else f'{before:.2f}'} "
             f"| {record['margin']:.2f} | {record['rounding_bound']:.1g} | {record['seconds']:.1f} |"
         )
     exact = [result for result in results if result.exact]

@@ -87,13 +87,13 @@ def losses(
     """The cross entropies of the last iteration's outputs and of the state that it leaves, averaged
     over tokens and the vocabulary.
     """
-    X, target = problems.X, problems.target
-    for _ in range(depth):
-        before = X
-        P, Z, X = layer(X, problems.inside)
+    before, target = problems.X, problems.target
+    for _ in range(depth - 1):
+        _, _, before = layer(before, problems.inside)
+    P, Z, _ = layer(before, problems.inside)
     P, inside = P.unsqueeze(-1), problems.inside.unsqueeze(-1)
     weight = problems.weight[..., None, None] * inside
-    weight = weight / (inside.sum((1, 2, 3), keepdim=True) * X.shape[-1])
+    weight = weight / (inside.sum((1, 2, 3), keepdim=True) * Z.shape[-1])
     outputs = target * softplus(-Z) + (1 - target) * softplus(Z)
     blend = (1 - P) * before + P * torch.sigmoid(Z / layer.temperature)
     blend = margin + (1 - 2 * margin) * blend

@@ -19,7 +19,7 @@ Memory = dict[str, Tensor]  # what an estimator wants back at its next call
 
 @dataclass
 class Seed:
-    """Where one seed stands, apart from its tensors."""
+    """The progress of one seed, apart from its tensors."""
 
     seed: int
     attempt: int = 1
@@ -28,7 +28,7 @@ class Seed:
     loss: float = float("nan")
     depth_one: int = 0  # bags that come out right
     depth_two: int | None = None  # of the last depth-2 expressions; None before the gate learns
-    gate_looks: int = 0  # with depth 1 right and the gate still wrong
+    gate_looks: int = 0  # evaluations with depth 1 right and the gate still wrong
     memory: Memory = field(default_factory=dict)  # the estimator's
     rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
 
@@ -52,16 +52,12 @@ class State:
 
 @dataclass(frozen=True)
 class Trained:
-    """The end of one seed: its weights, and what the certificate says of them."""
+    """A seed that has ended: its weights and their certificate."""
 
-    seed: int
+    seed: Seed
     weights: Weights
     certificate: Certificate
-    attempt: int
-    step: int
-    spent: int
-    margin_before: float  # smallest |output| when the last case came right,
-    margin: float  # and after polishing
+    margin_before: float  # smallest |output| when the last case came right, before polishing
     seconds: float  # since the run started
     logits: dict[str, Tensor]  # behind the discrete weights: G_PE, W_Q, W_K
 
@@ -91,29 +87,24 @@ def certified(
     algebra: Algebra, state: State, row: int, weights: Weights, margin_before: float | None = None
 ) -> Trained:
     """The end of a seed, with these weights and the certificate's verdict about them."""
-    seed = state.seeds[row]
     weights = weights.to("cpu")
     certificate = certify(algebra, weights)
-    margin = float(certificate.findings.smallest_margin)
-    W_Q, W_K = state.tensors["bits"][row, :, : weights.W_Q.shape[0]].detach().cpu().unbind(0)
-    return Trained(
-        seed=seed.seed,
-        weights=weights,
-        certificate=certificate,
-        attempt=seed.attempt,
-        step=seed.step,
-        spent=seed.spent,
-        margin_before=margin if margin_before is None else margin_before,
-        margin=margin,
-        seconds=perf_counter() - state.started,
-        logits={"G_PE": state.tensors["gate"][row].detach().cpu(), "W_Q": W_Q, "W_K": W_K}
-        | ({"G_R": state.tensors["rank"][row].cpu()} if "rank" in state.tensors else {}),
-    )
+    if margin_before is None:
+        margin_before = float(certificate.findings.smallest_margin)
+    logits = {"G_PE": state.tensors["gate"][row]}
+    logits["W_Q"], logits["W_K"] = state.tensors["bits"][row, :, : len(weights.W_Q)].unbind(0)
+    if "rank" in state.tensors:
+        logits["G_R"] = state.tensors["rank"][row]
+    logits = {name: tensor.detach().cpu() for name, tensor in logits.items()}
+    seconds = perf_counter() - state.started
+    return Trained(state.seeds[row], weights, certificate, margin_before, seconds, logits)
 
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Threads split vector loops at places that depend on the size of the batch."""
+    """Several threads would split vector loops depending on the size of the batch, and so round
+    differently.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
