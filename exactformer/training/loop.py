@@ -2,10 +2,10 @@
 
 Depth 1 trains attention and feedforward; the depth-2 expressions train the gate, once most of
 depth 1 is right. (While the gate is wrong, gradients from depth 2 would destroy what depth 1 has
-taught.) A seed whose every case is right and whose gate is the right one is polished and certified,
-and leaves the batch. One that runs out of steps starts again from fresh random weights. On the CPU
-the result of a seed has the same bits whichever others are trained beside it and however often the
-run was interrupted.
+taught.) An attempt ends when every case of depth 1 and a fresh set of depth-2 expressions come out
+right, or when it runs out of steps. What it has learned is polished, and the certificate judges it;
+a seed that is not exact starts again from fresh random weights. On the CPU the result of a seed has
+the same bits whichever others are trained beside it and however often the run was interrupted.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,6 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from exactformer.domains.algebra import Algebra
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.construct import gate as right_gate
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
 from exactformer.training.depth_one import RankProblem, depth_one_rows
@@ -25,6 +24,7 @@ from exactformer.training.depth_two import gate_problem
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
 from exactformer.training.parameters import (
     BATCHES,
+    CHECKS,
     LEARNED,
     NOISE,
     RANKS,
@@ -144,17 +144,17 @@ class Trainer:
                 self._move_rank(state, row)
             if seed.depth_one >= self.recipe.gate_from * self.n_bags:
                 self._move_gate(state, row, tolerance=0.0 if right[row].all() else NEARLY_RIGHT)
-            gate = ternary(state.tensors["gate"][row]).cpu()
+            finished = False
             if right[row].all():
-                if torch.equal(gate, right_gate(self.algebra)):
-                    weights = export(self.algebra, state.tensors, row)
-                    weights = polish(self.recipe, weights, self.rows)
-                    trained = certified(self.algebra, state, row, weights, float(margins[row]))
-                    if trained.exact:
-                        ended[row] = trained
-                        continue
+                finished = self._depth_two_right(state, row)
                 seed.gate_looks += 1
-            if not self._attempt_over(seed):
+            if finished:
+                weights = polish(self.recipe, export(self.algebra, state.tensors, row), self.rows)
+                trained = certified(self.algebra, state, row, weights, float(margins[row]))
+                if trained.exact or seed.attempt == self.recipe.attempts:
+                    ended[row] = trained
+                    continue
+            if not finished and not self._attempt_over(seed):
                 continue
             if seed.attempt < self.recipe.attempts:
                 fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
@@ -166,6 +166,14 @@ class Trainer:
                 weights = export(self.algebra, state.tensors, row)
                 ended[row] = certified(self.algebra, state, row, weights, float(margins[row]))
         return ended
+
+    def _depth_two_right(self, state: State, row: int) -> bool:
+        """Are the training problems solved? What the right gate is, nobody asks."""
+        seed, count = state.seeds[row], self.recipe.check_strings
+        strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
+        weights = export(self.algebra, state.tensors, row)
+        problem = gate_problem(self.algebra, weights, count, 0.0, strings)
+        return problem.right(ternary(state.tensors["gate"][row])) == count
 
     def _attempt_over(self, seed: Seed) -> bool:
         if self.recipe.give_up is not None:

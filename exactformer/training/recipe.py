@@ -4,9 +4,10 @@ A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth
 `EndToEnd` trains every parameter together, by straight-through gradients, as the paper does.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.units import slots_of
@@ -40,6 +41,7 @@ class Recipe:
     gate_steps: int = 10  # steps of the gate after each evaluation from then on
     gate_looks: int = 8  # evaluations with depth 1 right and the gate wrong that end the attempt
     strings: int = 16  # depth-2 expressions for one step of the gate
+    check_strings: int = 256  # depth-2 expressions that must come out right to end an attempt
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01
 
@@ -79,7 +81,7 @@ class EndToEnd:
     gate_factor: float = 0.1  # and for the gate
     optimizer: Literal["adam", "adamw"] = "adamw"
     weight_decay: float = 0.0
-    blended_weight: float = 1.0
+    blended_weight: float = 3.0
     depth_two_weight: float = 0.1
     margin: float = 0.1  # probabilities in E(B) are squeezed into [margin, 1 - margin]
     temperature: float = 3.0  # of the outputs' sigmoid wherever a gradient passes it
@@ -105,10 +107,10 @@ ENUMERATED = 100_000  # depth-2 problems; an epoch of an algebra with more has 2
 
 
 def end_to_end_recipe(
-    algebra: Algebra, epochs: int | None = None, batch: int = 500, **settings: object
+    algebra: Algebra, epochs: int | None = None, batch: int = 500, **settings: Any
 ) -> EndToEnd:
     """The paper's epochs, in which every problem of depth 1 comes up, and then every one of both
-    depths. `settings` that are None stay as they are.
+    depths; with any other constants as `settings`.
     """
     if slots_of(algebra) > 1:
         raise ValueError(
@@ -123,8 +125,10 @@ def end_to_end_recipe(
         epochs = 1000 if depth_two < 1000 else 300 if depth_one > 1000 else 50
     if epochs < 1 or batch < 1:
         raise ValueError(f"expected epochs and batch of 1 or more, found {epochs} and {batch}")
-    recipe = EndToEnd(epochs, ceil(depth_one / batch), ceil((depth_one + depth_two) / batch), batch)
-    return replace(recipe, **{name: value for name, value in settings.items() if value is not None})
+    steps = ceil(depth_one / batch), ceil((depth_one + depth_two) / batch)
+    if depth_one > 1000:  # so many cases need smaller steps of the feedforward, and larger ones
+        settings = {"feedforward_factor": 2.0, "gate_factor": 0.2, **settings}  # of the gate
+    return EndToEnd(epochs, *steps, batch, **settings)
 
 
 def problems_of_depth(algebra: Algebra, depth: int) -> int:
@@ -135,6 +139,46 @@ def problems_of_depth(algebra: Algebra, depth: int) -> int:
         deeper = sum(up_to**arity - shallower**arity for arity in arities)
         shallower, up_to = up_to, up_to + deeper
     return up_to - shallower
+
+
+METHODS = ("staged", "end-to-end")
+
+
+def recipe_by_method(
+    method: str, algebra: Algebra, settings: Mapping[str, object]
+) -> Recipe | EndToEnd:
+    """The recipe for an algebra with those settings that are not None; they may be words, as on a
+    command line.
+    """
+    if method not in METHODS:
+        raise ValueError(f"expected the method {' or '.join(METHODS)}, found {method!r}")
+    kind = Recipe if method == "staged" else EndToEnd
+    given: dict[str, Any] = {k: value for k, value in settings.items() if value is not None}
+    for name, value in given.items():
+        if name not in kind.__dataclass_fields__:
+            raise ValueError(f"the method {method} has no {name!r}")
+        given[name] = _read(name, kind.__dataclass_fields__[name].type, value)
+    if method == "staged":
+        return change(recipe_for(algebra), **given)
+    return end_to_end_recipe(algebra, **given)
+
+
+def _read(name: str, kind: object, value: object) -> object:
+    """A setting of the kind that its field has. Only what has no simple kind is not read."""
+    if not isinstance(value, str) or kind is str:
+        return value
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if kind in (int, float):
+            return kind(value)
+        if get_origin(kind) is Literal:
+            return get_args(kind)[get_args(kind).index(value)]
+    except (ValueError, KeyError):
+        what = {bool: "true or false", int: "a whole number", float: "a number"}
+        expected = what.get(kind) or " or ".join(get_args(kind))
+        raise ValueError(f"expected {expected} for {name}, found {value!r}") from None
+    raise ValueError(f"{name} cannot be set by a word")
 
 
 def change(recipe: Recipe, **settings: object) -> Recipe:

@@ -204,7 +204,10 @@ def _claim(
         raise ValueError(
             f"{path}: expected the description of a run: {error}; choose another folder"
         ) from None
-    in_full = run | {"algebra": algebra.to_dict()}  # as records were written at first
+    # As records were written at first: the algebra in full, and fewer constants.
+    in_full = run | {"algebra": algebra.to_dict()}
+    if isinstance(held["recipe"], dict):
+        in_full["recipe"] = {k: v for k, v in run["recipe"].items() if k in held["recipe"]}
     if differing := [name for name in run if held[name] not in (run[name], in_full[name])]:
         raise ValueError(
             f"{folder} holds another run (its {' and '.join(differing)} differ): "
