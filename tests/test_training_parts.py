@@ -23,7 +23,7 @@ from exactformer.paper import published
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem
 from exactformer.training.estimators import ESTIMATORS, Memory
-from exactformer.training.loop import State, Trainer, begin
+from exactformer.training.loop import Trainer
 from exactformer.training.parameters import (
     LEARNED,
     export,
@@ -32,6 +32,7 @@ from exactformer.training.parameters import (
     outputs,
 )
 from exactformer.training.recipe import Recipe, change, recipe_for
+from exactformer.training.state import State, begin
 
 ROWS = {"boolean": 35, "arithmetic": 531, "listops": 5_901}  # the certificate's
 
