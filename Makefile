@@ -2,17 +2,20 @@ PYTHON ?= python3
 BIN := .venv/bin
 SCALE ?= 1
 
-.PHONY: help install test chromium fuzz attack lint proof coq reproduce docs screenshots weights
+.PHONY: help install test test-lowest chromium fuzz attack lint proof coq reproduce docs screenshots weights
 .PHONY: wheel clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: .venv/stamp  ## make the environment .venv, with the package and all that the tests need
 
 # A file stays on one core: commands in the pages read what earlier ones wrote.
 test: .venv/stamp chromium  ## run the tests
 	$(BIN)/pytest -n auto --dist loadfile -rs
+
+test-lowest: .venv-lowest/stamp  ## run the tests with the lowest versions of what is needed
+	PATH=$(CURDIR)/.venv-lowest/bin:$$PATH .venv-lowest/bin/pytest -n auto --dist loadfile -rs
 
 # A browser is no Python package. Where it cannot be installed the tests go on without, and say so.
 chromium:  ## install Debian's chromium for the tests of the page, where that is possible
@@ -69,13 +72,18 @@ wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
 
 clean:  ## remove what the other targets made, .venv included; results/ stays
 	$(MAKE) --no-print-directory -C proof clean
-	rm -rf .venv dist docs/_build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-lowest dist docs/_build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than both files exactly when the environment is up to date.
 .venv/stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install -c constraints.txt -e '.[dev]'
+	touch $@
+
+.venv-lowest/stamp: pyproject.toml constraints-lowest.txt
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/pip install -c constraints-lowest.txt -e '.[dev]'
 	touch $@
 
 .venv/docs: .venv/stamp

@@ -16,9 +16,9 @@ from attacks.target import Target
 from exactformer.baselines.state import State
 from exactformer.training import run
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
-from exactformer.training.loop import begin
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import CHECKPOINT, Observer, train_seeds
+from exactformer.training.state import begin
 from tests.runs import Enough, StopAtFirstLook
 
 SEED = 7520  # of the run whose files are damaged

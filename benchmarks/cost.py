@@ -1,37 +1,37 @@
 """Time and memory of the torch model against the number of tokens, beside softmax attention.
 
-    python benchmarks/cost.py [--largest 1e7]
+    python benchmarks/cost.py > results/cost.md
 
 One iteration, and a whole run at depth 3, on perfect trees of depth 3 side by side: so the depth
 stays while the tokens grow. Then expressions proper, perfect trees as deep as they are long. Each
 size runs in a process of its own. Peak memory is what the process holds beyond its input; it is
 read from /proc, so this needs Linux. Every value is compared with the oracle's.
+`--largest 1e5` tries the script out.
 """
 
-import argparse
 import math
-import multiprocessing
 import os
 import platform
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
 from statistics import median
 
 import numpy as np
 import torch
+from reports import heading, in_own_process, log, parser
 from shapes import Ids, forest, perfect_tree, reduced_forest
 from torch import Tensor
 
 from exactformer.api import construct
+from exactformer.bench.measure import CLEAR, memory_in_use
 from exactformer.domains.catalog import arithmetic
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
 from exactformer.model.circuit import iterate, run
 from exactformer.model.encode import encode
+from exactformer.paper.files import row, table
 
 SIZES = [1_000, 3_000, 10_000, 30_000, 100_000, 1_000_000, 10_000_000]
 TREE_DEPTHS = [8, 13, 18, 20]
@@ -51,7 +51,7 @@ class Cost:
     repeats: int
     seconds: float  # on the clock
     cpu_seconds: float  # of all threads together
-    peak: int  # bytes
+    peak: float  # bytes
     checked: str = ""
 
     @property
@@ -133,8 +133,8 @@ def work(program: str, size: int, answers: Connection) -> None:
     with torch.no_grad():
         PROGRAMS[program](8 if program == "tree" else SIZES[0])[1]()  # loads what is loaded late
         tokens, call, check = PROGRAMS[program](size)
-        before = _memory("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+        before = memory_in_use("VmRSS")
+        CLEAR.write_text("5")  # the peak counts from here
         clock, cpu = [], []
         while sum(clock) < LONGEST and (len(clock) < REPEATS or sum(clock) < SHORTEST):
             start, cpu_start = time.perf_counter(), time.process_time()
@@ -142,28 +142,15 @@ def work(program: str, size: int, answers: Connection) -> None:
             clock.append(time.perf_counter() - start)
             cpu.append(time.process_time() - cpu_start)
             if len(clock) == 1:
-                peak = _memory("VmHWM") - before
+                peak = memory_in_use("VmHWM") - before
         answers.send(Cost(tokens, len(clock), median(clock), median(cpu), peak, check(result)))
 
 
-def _memory(field: str) -> int:
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(field))
-
-
 def measure(program: str, size: int) -> Cost:
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(program, size, sender))
-    process.start()
-    sender.close()
-    try:
-        cost = receiver.recv()
-    except EOFError:
-        process.join()
-        raise SystemExit(f"{program} at {size} ended with exit status {process.exitcode}") from None
-    process.join()
-    print(f"{program} {cost.tokens:,} tokens: {cost.seconds:.3g} s", file=sys.stderr, flush=True)
+    cost = in_own_process("spawn", work, program, size)
+    if cost is None:
+        raise SystemExit(f"{program} at {size} failed")
+    log(f"{program} {cost.tokens:,} tokens: {cost.seconds:.3g} s")
     return cost
 
 
@@ -187,18 +174,18 @@ def slope(n: list[int], y: list[float]) -> float:
 
 
 def print_costs(title: str, costs: list[Cost], last_column: str = "") -> None:
-    print(f"\n## {title}\n")
-    print(f"| tokens | seconds | µs a token | CPU seconds | peak MB | bytes a token | repeats "
-          f"|{f' {last_column} |' if last_column else ''}")  # fmt: skip
-    print("|---:" * 7 + ("|---|" if last_column else "|"))
+    header = ["tokens", "seconds", "µs a token", "CPU seconds", "peak MB", "bytes a token"]
+    header.append("repeats")
+    rows = []
     for c in costs:
-        print(
-            f"| {c.tokens:,} | {c.seconds:.3g} | {c.seconds / c.tokens * 1e6:.3g} | "
-            f"{c.cpu_seconds:.3g} | {c.peak / 1e6:,.0f} | {c.bytes_a_token:,.0f} | {c.repeats} |"
-            + (f" {c.checked} |" if last_column else ""),
-            flush=True,
-        )
-    print(f"\n{growth(costs)}", flush=True)
+        cells = [f"{c.tokens:,}", f"{c.seconds:.3g}", f"{c.seconds / c.tokens * 1e6:.3g}"]
+        cells += [f"{c.cpu_seconds:.3g}", f"{c.peak / 1e6:,.0f}", f"{c.bytes_a_token:,.0f}"]
+        rows.append([*cells, str(c.repeats)])
+    if last_column:
+        header.append(last_column)
+        for cells, c in zip(rows, costs, strict=True):
+            cells.append(c.checked)
+    print("\n".join(["", f"## {title}", "", *table(header, rows, words=0), "", growth(costs)]))
 
 
 def softmax_costs(program: str, sizes: list[int]) -> dict[int, Cost | str]:
@@ -217,9 +204,9 @@ def softmax_costs(program: str, sizes: list[int]) -> dict[int, Cost | str]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Time and memory against the number of tokens.")
-    parser.add_argument("--largest", type=float, default=1e7, help="number of tokens to go up to")
-    largest = int(parser.parse_args().largest)
+    options = parser(__doc__)
+    options.add_argument("--largest", type=float, default=1e7, help="number of tokens to go up to")
+    largest = int(options.parse_args().largest)
     sizes = [n for n in SIZES if n <= largest]
     depths = [d for d in TREE_DEPTHS if 4 << d <= largest * 1.1]
     # Threads that wait in a loop keep a busy core from the one they wait for: 100 times slower.
@@ -227,8 +214,7 @@ def main() -> None:
     # glibc gives every large block back and faults it in anew, which from about a million tokens on
     # costs as much as the arithmetic; so the children keep what they once had.
     os.environ |= {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
-    print("# Cost of the torch model\n")
-    print(f"`{' '.join(['python', *sys.argv])}`\n")
+    print(heading("Cost of the torch model"))
     print(
         f"{platform.machine()}, {len(os.sched_getaffinity(0))} cores, {torch.get_num_threads()} "
         f"threads, torch {torch.__version__}, float32, arithmetic modulo 10 (D = {D}, d_h = {D_H}),"
@@ -257,8 +243,9 @@ def main() -> None:
         f"Softmax attention with one head of width {D_H} on states of width {D}: its four matrices "
         f"and nothing else. Ours is the whole iteration with its feedforward.\n"
     )
-    print("| tokens | ours, s | plain n×n, s | × ours | peak MB | fused, s | × ours | peak MB |")
-    print("|---:" * 8 + "|")
+    header = ["tokens", "ours, s", "plain n×n, s", "× ours", "peak MB"]
+    header += ["fused, s", "× ours", "peak MB"]
+    print("\n".join(table(header, [], words=0)))
     for n, ours in zip(sizes, layers, strict=True):
         cells = [f"{n:,}", f"{ours.seconds:.3g}"]
         for cost in (plain[n], fused[n]):
@@ -267,7 +254,7 @@ def main() -> None:
             else:
                 ratio = cost.seconds / ours.seconds
                 cells += [f"{cost.seconds:.3g}", f"{ratio:.2f}", f"{cost.peak / 1e6:,.0f}"]
-        print(f"| {' | '.join(cells)} |")
+        print(row(cells))
     print()
     ours_by_n = dict(zip(sizes, layers, strict=True))
     for name, costs in (("Plain:", plain), ("Fused:", fused), ("Ours:", ours_by_n)):

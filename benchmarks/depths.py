@@ -1,21 +1,21 @@
 """The paper's evaluation: 100 problems at each depth from 1 to 30, for each of its three tasks.
 
-    python benchmarks/depths.py [--weights NAME] [--count N]
+    python benchmarks/depths.py > results/depths.md
 
-Prints a Markdown table of whole numbers: problems that the transformer answered right of those
-asked, those that the fast engine answered right from their text, problems that took as many
-iterations as they are deep, and tokens in all. Problems are drawn with the seed of their
-depth; weights are named as on the command line (`exactformer eval --help`). Exit status 1 if any
-answer is wrong.
+`--weights NAME` and `--count N` choose others. Prints a Markdown table of whole numbers: problems
+that the transformer answered right of those asked, those that the fast engine answered right from
+their text, problems that took as many iterations as they are deep, and tokens in all. Problems are
+drawn with the seed of their depth; weights are named as on the command line (`exactformer eval
+--help`). Exit status 1 if any answer is wrong.
 """
 
-import argparse
 import sys
 from collections.abc import Iterator
 from operator import eq
 
 import numpy as np
 import torch
+from reports import parser
 from rich.console import Console
 from rich.progress import track
 
@@ -26,6 +26,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import run
 from exactformer.model.encode import initial_state, read_values
+from exactformer.paper.files import row, table
 
 DEPTHS = range(1, 31)
 POSITIONS = 1 << 18  # of one batch, padding included
@@ -62,26 +63,25 @@ def score(model: Model, depth: int, count: int) -> tuple[int, int, int, int]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--weights", default="constructed")
-    parser.add_argument("--count", type=int, default=100)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--weights", default="constructed")
+    options.add_argument("--count", type=int, default=100)
+    arguments = options.parse_args()
     models = [load(arguments.weights, make()) for make in CATALOG.values()]
     progress = Console(stderr=True)
     command = f"python benchmarks/depths.py --weights {arguments.weights}"
     print(f"`{command} --count {arguments.count}`\n")
     print("Right by the model / by the engine / as many iterations as the depth / tokens in all.\n")
-    print("| depth | " + " | ".join(model.algebra.name for model in models) + " |")
-    print("|---:" * (1 + len(models)) + "|")
+    print("\n".join(table(["depth", *(model.algebra.name for model in models)], [], words=0)))
     totals = np.zeros((len(models), 4), dtype=int)
     for depth in track(DEPTHS, "depths 1 to 30", console=progress):
         rows = np.array([score(model, depth, arguments.count) for model in models])
         totals += rows
         cells = [f"{r} of {arguments.count} / {f} / {i} / {t:,}" for r, f, i, t in rows.tolist()]
-        print(f"| {depth} | " + " | ".join(cells) + " |", flush=True)
+        print(row([str(depth), *cells]), flush=True)
     asked = arguments.count * len(DEPTHS)
     cells = [f"{r} of {asked} / {f} / {i} / {t:,}" for r, f, i, t in totals.tolist()]
-    print("| all | " + " | ".join(cells) + " |")
+    print(row(["all", *cells]))
     return int((totals[:, :3] != asked).any())
 
 

@@ -2,13 +2,12 @@
 
     python benchmarks/engine_gpu.py
 
-Needs a CUDA card, CuPy, and g++ for the trees and for the stack machine that checks the values.
-Writes `results/engine_gpu.md` and prints it; a few minutes on a large card, and 20 GB of the host's
-memory. Exit status 1 if a value differs from the stack machine's, 2 without a card.
+Needs a CUDA GPU, CuPy, and g++ for the trees and for the stack machine that checks the values.
+Writes `results/engine_gpu.md` and prints it; a few minutes on a large GPU, and 20 GB of the host's
+memory. Exit status 1 if a value differs from the stack machine's, 2 without a GPU.
 `--tokens 1e6 --large 4e6 --out FILE` tries the script out.
 """
 
-import argparse
 import ctypes
 import importlib
 import subprocess
@@ -27,6 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from reports import log, parser
 from torch import Tensor
 
 from exactformer.api import construct
@@ -35,15 +35,12 @@ from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.expression import format_ids
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.read_off import read_off
+from exactformer.paper.files import table
 from exactformer.weightfile import write_atomically
 
 SHAPES = ("balanced", "random splits", "left comb", "right comb", "zigzag comb", "uniformly random")
 REPEATS = 20
 Ids = NDArray[np.uint8]
-
-
-def log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 # ---------------------------------------------------------------- what to evaluate
@@ -177,10 +174,8 @@ class Row:
         ]
 
 
-HEADER = (
-    "task|shape|tokens|bytes of text a token|best ms|best, billion tokens/s|median"
-    "|rounds at most|peak bytes a token|value"
-)
+HEADER = ["task", "shape", "tokens", "bytes of text a token", "best ms", "best, billion tokens/s"]
+HEADER += ["median", "rounds at most", "peak bytes a token", "value"]
 
 
 @dataclass(frozen=True)
@@ -209,17 +204,17 @@ def prepared(problems: list[Problem]) -> Iterator[tuple[Problem, int, Ids, int]]
 
 def measure(problem: Problem, tokens: int, text: Ids, expected: int) -> Row:
     engine = engine_of(problem.algebra)
-    on_card = torch.from_numpy(text).cuda()
-    engine.value(on_card)  # compiles, and fills the allocator's cache
+    on_gpu = torch.from_numpy(text).cuda()
+    engine.value(on_gpu)  # compiles, and fills the allocator's cache
     torch.cuda.synchronize()
     torch.cuda.reset_peak_memory_stats()
-    others = torch.cuda.memory_allocated() - on_card.nbytes
+    others = torch.cuda.memory_allocated() - on_gpu.nbytes
     seconds: list[float] = []
     found: set[int | None] = set()
     for _ in range(REPEATS):
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        found.add(engine.value(on_card))
+        found.add(engine.value(on_gpu))
         seconds.append(time.perf_counter() - begin)
     row = Row(
         task=problem.algebra.name,
@@ -246,7 +241,7 @@ def engine_of(algebra: Algebra) -> GpuEngine:
 
 
 def copy_bandwidth(size: int = 4 << 30) -> float:
-    """Bytes read and written a second by a copy on the card."""
+    """Bytes read and written a second by a copy on the GPU."""
     source: Tensor = torch.randint(256, (size,), dtype=torch.uint8, device="cuda")
     target = torch.empty_like(source)
     times: list[float] = []
@@ -265,19 +260,17 @@ def report(rows: list[Row], bandwidth: float) -> str:
     lines = [
         "# The engine on a GPU",
         "",
-        "`python benchmarks/engine_gpu.py`. Text already on the card, to the value on the host, "
+        "`python benchmarks/engine_gpu.py`. Text already on the GPU, to the value on the host, "
         f"one text at a time, validation included; wall clock, best and median of {REPEATS}. Bytes "
-        "a token at peak count everything on the card, the text too. Every value is compared with "
+        "a token at peak count everything on the GPU, the text too. Every value is compared with "
         "a stack machine's over the algebra's tables (`engine_trees.cpp`), and equal in every "
         "repetition. `quasigroup` has two operators that depend on the order and can be undone, so "
         "that no wrong value is hidden by a later `*0`. All rows go through the same kernels.",
         "",
-        f"{torch.cuda.get_device_name()}; a copy on this card moves {bandwidth / 1e12:.2f} TB/s, "
+        f"{torch.cuda.get_device_name()}; a copy on this GPU moves {bandwidth / 1e12:.2f} TB/s, "
         "bytes read and written, in the same run.",
         "",
-        "|" + HEADER + "|",
-        "|---|---" + "|---:" * (HEADER.count("|") - 2) + "|---|",
-        *("| " + " | ".join(row.cells) + " |" for row in rows),
+        *table(HEADER, [row.cells for row in rows], words=2),
         "",
         f"torch {torch.__version__}, CuPy {cupy.__version__}, CUDA {torch.version.cuda}, "
         f"numpy {np.__version__}",
@@ -286,13 +279,13 @@ def report(rows: list[Row], bandwidth: float) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--tokens", type=float, default=1 << 28)
-    parser.add_argument("--large", type=float, default=1e9, help="tokens of the largest texts")
-    parser.add_argument("--out", type=Path, default=Path("results/engine_gpu.md"))
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--tokens", type=float, default=1 << 28)
+    options.add_argument("--large", type=float, default=1e9, help="tokens of the largest texts")
+    options.add_argument("--out", type=Path, default=Path("results/engine_gpu.md"))
+    arguments = options.parse_args()
     if not torch.cuda.is_available():
-        log("engine_gpu.py: this needs a CUDA card")
+        log("engine_gpu.py: expected a CUDA GPU, found none")
         return 2
     bandwidth = copy_bandwidth()
     torch.cuda.empty_cache()

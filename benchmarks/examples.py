@@ -1,21 +1,22 @@
 """The algebras of `examples/`: constructed, certified, evaluated to depth 30, and trained.
 
-    python benchmarks/examples.py [--seeds N] [--count N] [--out FILE]
+    python benchmarks/examples.py
 
-Each is constructed in every way it can be, and each of those models is certified and asked `count`
-problems at each depth from 1 to 30, whose values the oracle knows. Then N seeds are trained from
-random weights on depth 1 and 2, by the recipe that the number of cases chooses, and the first one
-that is certified is asked the same problems. An algebra with an operator that takes any number of
-operands has no end of cases to learn from and is not trained. Exit status 1 if any answer is wrong
-or any model is not certified exact. Seeds count from 2000; nothing was tuned on them.
+Writes `results/examples.md`, or another file (`--out`). Each is constructed in every way it can be,
+and each of those models is certified and asked `count` problems at each depth from 1 to 30, whose
+values the oracle knows. Then N seeds are trained from random weights on depth 1 and 2, by the
+recipe that the number of cases chooses, and the first one that is certified is asked the same
+problems. An algebra with an operator that takes any number of operands has no end of cases to learn
+from and is not trained. Exit status 1 if any answer is wrong or any model is not certified exact.
+Seeds count from 2000; nothing was tuned on them.
 """
 
-import argparse
 import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from reports import parser
 from rich.console import Console
 
 from exactformer.api import FeedforwardKind, Model, construct
@@ -23,7 +24,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.evaluate import accuracy_by_depth
 from exactformer.model.architecture import paper_architecture
-from exactformer.paper.files import row, write
+from exactformer.paper.files import table, write
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import train_seeds
 
@@ -89,11 +90,11 @@ def trained(algebra: Algebra, seeds: int, count: int) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--count", type=int, default=20)
-    parser.add_argument("--out", type=Path, default=Path("results/examples.md"))
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--seeds", type=int, default=10)
+    options.add_argument("--count", type=int, default=20)
+    options.add_argument("--out", type=Path, default=Path("results/examples.md"))
+    arguments = options.parse_args()
     algebras = [load_algebra(path) for path in sorted(EXAMPLES.glob("*.toml"))]
     by_hand = [cells for algebra in algebras for cells in constructed(algebra, arguments.count)]
     learned = []
@@ -110,18 +111,14 @@ def main() -> int:
         "",
         f"Problems: {arguments.count} at each depth from 1 to 30, against the oracle.",
         "",
-        row(["algebra", "feedforward", "verdict", "right"]),
-        row(["---", "---", "---", "---:"]),
-        *map(row, by_hand),
+        *table(["algebra", "feedforward", "verdict", "right"], by_hand, words=3),
         "",
         "## Trained from random weights on depth 1 and 2",
         "",
         f"Seeds from {FIRST_SEED} on, up to {attempts} attempts each. The last columns are the "
         f"answers of the first certified seed to the problems above, and seconds for all seeds.",
         "",
-        row(LEARNED),
-        row(["---", "---", *["---:"] * (len(LEARNED) - 2)]),
-        *map(row, learned),
+        *table(LEARNED, learned, words=2),
     ]
     write(arguments.out, "\n".join(lines))
     print(arguments.out.read_text())

@@ -1,28 +1,28 @@
 """Requests on a kept connection: the explorer's server beside uvicorn as it comes.
 
-    python benchmarks/explorer.py [--count 300]
+    python benchmarks/explorer.py --count 200 > results/explorer.md
 
 Both serve the same application on this machine, each in a process of its own, and are asked in
 turns. uvicorn writes an answer in two parts; on a socket that was made for it the second waits
 until the first is confirmed, which takes a client 40 ms.
 """
 
-import argparse
 import http.client
 import json
 import multiprocessing
 import socket
-import sys
 import time
 from multiprocessing.connection import Connection
 from statistics import median
 from urllib.parse import urlsplit
 
 import uvicorn
+from reports import heading, parser
 
 from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.server import application, serve
+from exactformer.paper.files import row, table
 
 ROUNDS = 5
 TRACE = json.dumps({"algebra": "boolean", "weights": "constructed", "expression": "((1|0)&(~0))"})
@@ -61,9 +61,9 @@ def seconds_each(address: str, request: tuple[str, str, str | None], count: int)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Requests on a kept connection.")
-    parser.add_argument("--count", type=int, default=300, help="requests of each kind")
-    count = parser.parse_args().count
+    options = parser(__doc__)
+    options.add_argument("--count", type=int, default=300, help="requests of each kind")
+    count = options.parse_args().count
     context = multiprocessing.get_context("spawn")
     addresses, processes = [], []
     for server in (plain, ours):
@@ -71,24 +71,18 @@ def main() -> None:
         processes.append(context.Process(target=server, args=(sender,), daemon=True))
         processes[-1].start()
         addresses.append(receiver.recv())
-    print("# Requests on a kept connection\n")
-    print(f"`{' '.join(['python', *sys.argv])}`\n")
-    print(
-        "| request | uvicorn, median ms | a second | ours, median ms | a second "
-        "| times as many a second |"
-    )
-    print("|---|---:|---:|---:|---:|---:|")
+    print(heading("Requests on a kept connection"))
+    header = ["request", "uvicorn, median ms", "a second", "ours, median ms", "a second"]
+    print("\n".join(table([*header, "times as many a second"], [])))
     for name, request in REQUESTS.items():
         taken: list[list[float]] = [[], []]
         for _ in range(ROUNDS):
             for seconds, address in zip(taken, addresses, strict=True):
                 seconds += seconds_each(address, request, count // ROUNDS)
-        cells = [
-            f"{1000 * median(seconds):.2f} | {len(seconds) / sum(seconds):,.0f}"
-            for seconds in taken
-        ]
-        ratio = sum(taken[0]) / sum(taken[1])
-        print(f"| {name} | {' | '.join(cells)} | {ratio:.1f} |", flush=True)
+        cells = [name]
+        for seconds in taken:
+            cells += [f"{1000 * median(seconds):.2f}", f"{len(seconds) / sum(seconds):,.0f}"]
+        print(row([*cells, f"{sum(taken[0]) / sum(taken[1]):.1f}"]), flush=True)
     for process in processes:
         process.terminate()
 

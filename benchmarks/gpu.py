@@ -1,13 +1,11 @@
 """The model on a GPU: its values in three number formats, its speed, and training there.
 
-    python benchmarks/gpu.py
+    python benchmarks/gpu.py > results/gpu.md
 
-Needs a CUDA card; takes under four minutes on a large one. Exit status 1 if any value differs from
-the oracle's or from the CPU's, 2 without a card. `--device cpu --quick` tries the script out.
+Needs a CUDA GPU; takes under four minutes on a large one. Exit status 1 if any value differs from
+the oracle's or from the CPU's, 2 without a GPU. `--device cpu --quick` tries the script out.
 """
 
-import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from statistics import median
 
 import numpy as np
 import torch
+from reports import heading, log, parser
 from shapes import forest, perfect_tree, reduced_forest
 from torch import Tensor
 
@@ -28,6 +27,7 @@ from exactformer.domains.sampling import draw
 from exactformer.model.circuit import iterate, run
 from exactformer.model.encode import encode, read_values
 from exactformer.named import SHIPPED
+from exactformer.paper.files import row, table
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.run import train_seeds
 
@@ -47,10 +47,6 @@ class Scale:
 
 FULL = Scale((1, 2, 3, 5, 8, 12, 16, 20), 100, 22, 10_000_000)  # 4·2^22 − 3 tokens: 16.8 million
 QUICK = Scale((1, 2, 3, 5), 10, 12, 20_000)
-
-
-def log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def models(algebra: Algebra) -> Iterator[tuple[str, Model]]:
@@ -75,8 +71,7 @@ def compare_values(device: torch.device, scale: Scale) -> bool:
         f"Cells: values equal to the oracle's, of all; then to those of the same weights on the "
         f"CPU in float32, of all.\n"
     )
-    print(f"| task | weights | {' | '.join(FORMATS)} |")
-    print("|---|---" + "|---:" * len(FORMATS) + "|")
+    print("\n".join(table(["task", "weights", *FORMATS], [], words=2)))
     all_equal = True
     for algebra in (boolean(), arithmetic(), listops()):
         rng = np.random.default_rng(0)
@@ -94,7 +89,7 @@ def compare_values(device: torch.device, scale: Scale) -> bool:
                 right, same = count_equal(values, truth), count_equal(values, on_cpu)
                 cells.append(f"{right}/{len(problems)}, {same}/{len(problems)}")
                 all_equal = all_equal and right == same == len(problems)
-            print(f"| {algebra.name} | {name} | {' | '.join(cells)} |", flush=True)
+            print(row([algebra.name, name, *cells]), flush=True)
             seconds = middle - start, time.perf_counter() - middle
             log(f"{algebra.name} {name}: CPU {seconds[0]:.1f} s, {device} {seconds[1]:.1f} s")
     return all_equal
@@ -109,7 +104,7 @@ class Timing:
     tokens: int
     iterations: int
     seconds: float
-    peak: int | None  # bytes of the card beyond the input
+    peak: int | None  # bytes of the GPU beyond the input
     right: bool
 
     @property
@@ -169,7 +164,7 @@ def state(
 def timed(
     program: Callable[[], object], device: torch.device, repeats: int
 ) -> tuple[float, int | None, object]:
-    """Median seconds, peak bytes on the card beyond what was there, and the result."""
+    """Median seconds, peak bytes on the GPU beyond those before, and the result."""
     cuda = device.type == "cuda"
     if cuda:
         program()  # compiles and loads kernels
@@ -264,22 +259,22 @@ def train_there(device: torch.device, seeds: tuple[int, ...]) -> bool:
 
 @torch.no_grad()
 def main() -> None:
-    parser = argparse.ArgumentParser(description="The model on a GPU.")
-    parser.add_argument("--device", default="cuda", help="cuda, cuda:1, … or cpu")
-    parser.add_argument("--quick", action="store_true", help="few and small problems")
-    options = parser.parse_args()
+    known = parser(__doc__)
+    known.add_argument("--device", default="cuda", help="cuda, cuda:1, … or cpu")
+    known.add_argument("--quick", action="store_true", help="few and small problems")
+    options = known.parse_args()
     device = torch.device(options.device)
     if device.type == "cuda" and not torch.cuda.is_available():
-        log("no CUDA card, or a torch without CUDA: expected one, found none (--device cpu --quick "
-            "runs a small version without)")  # fmt: skip
+        log(
+            "expected a CUDA GPU, found none, or a torch without CUDA (--device cpu --quick: small)"
+        )
         raise SystemExit(2)
     scale = QUICK if options.quick else FULL
     start = time.perf_counter()
     if device.type == "cuda":
         torch.cuda.set_device(device.index or 0)
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else "CPU"
-    print("# The model on a GPU\n")
-    print(f"`{' '.join(['python', *sys.argv])}`\n")
+    print(heading("The model on a GPU"))
     print(
         f"{name}; torch {torch.__version__}, CUDA {torch.version.cuda}; beside it the CPU of the "
         f"same machine with {torch.get_num_threads()} threads.",

@@ -1,13 +1,13 @@
 """Peak memory of `exactformer` on files far larger than what it holds.
 
-    python benchmarks/memory.py [--rows N] [--out FILE]
+    python benchmarks/memory.py
 
-Each command runs as a process of its own, on files written here beforehand: bad lines only, rows
-of ListOps with their published labels (from a file and from a pipe), expressions in Python's
-syntax, and a file without end. The outcome of each is known beforehand and checked.
+Writes `results/memory.md`, or another file (`--out`). Each command runs as a process of its own, on
+files written here beforehand: bad lines only, rows of ListOps with their published labels (from a
+file and from a pipe), expressions in Python's syntax, and a file without end. The outcome of each
+is known beforehand and checked.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from reports import heading, log, parser
 
 from exactformer.domains.catalog import listops
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.paper.files import write
+from exactformer.paper.files import table, write
 
 MOST_MEMORY = 1e9  # bytes
 KINDS = 10_000  # of rows; a file repeats them
@@ -100,32 +101,29 @@ def run(trial: Trial, folder: Path) -> tuple[float, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Peak memory on large files.")
-    parser.add_argument("--rows", type=int, default=5_000_000, help="of each file")
-    parser.add_argument("--out", type=Path, default=Path("results/memory.md"))
-    arguments = parser.parse_args()
-    lines = [
-        "# Memory on large files",
-        "",
-        f"`{' '.join(['python', *sys.argv])}`",
-        "",
-        f"{arguments.rows:,} lines each, but for the last two."
-        " Rows wait on disk for their weights.",
-        "",
-        "| file | command | exit status | seconds | peak memory, MB |",
-        "|---|---|---:|---:|---:|",
-    ]
+    options = parser(__doc__)
+    options.add_argument("--rows", type=int, default=5_000_000, help="of each file")
+    options.add_argument("--out", type=Path, default=Path("results/memory.md"))
+    arguments = options.parse_args()
+    rows = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for trial in trials(folder, arguments.rows):
             seconds, peak = run(trial, folder)
             words = [a.name if isinstance(a, Path) else a for a in trial.arguments]
-            lines.append(
-                f"| {trial.name} | `exactformer {' '.join(words)}` | {trial.status} "
-                f"| {seconds:.0f} | {peak / 1e6:.0f} |"
-            )
-            print(lines[-1], file=sys.stderr, flush=True)
-    lines += ["", f"Load at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores."]
+            cells = [trial.name, f"`exactformer {' '.join(words)}`", str(trial.status)]
+            rows.append([*cells, f"{seconds:.0f}", f"{peak / 1e6:.0f}"])
+            log(" ".join(rows[-1]))
+    header = ["file", "command", "exit status", "seconds", "peak memory, MB"]
+    lines = [
+        heading("Memory on large files"),
+        f"{arguments.rows:,} lines each, but for the last two."
+        " Rows wait on disk for their weights.",
+        "",
+        *table(header, rows, words=2),
+        "",
+        f"Load at the end: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
+    ]
     text = "\n".join(lines)
     write(arguments.out, text)
     print(text)

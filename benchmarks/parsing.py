@@ -1,24 +1,23 @@
 """Tokens a second of our parser and oracle beside Python's `eval` and a plain stack machine.
 
-    python benchmarks/parsing.py [--tokens N]
+    python benchmarks/parsing.py > results/parsing.md
 
 Each program runs in a process of its own (so its peak memory is its own, on top of the text) and
 gets the text three times; the best time counts. The stack machine checks nothing. `eval` reads
 `~x` as `1-x`; it runs out of stack on deep nesting, and gets a smaller perfect tree, with the size
-stated, because its syntax tree takes about 250 bytes a token.
+stated, because its syntax tree takes about 250 bytes a token. Nothing here imports torch, whose
+memory would count.
 """
 
-import argparse
 import math
-import multiprocessing
 import random
 import resource
-import sys
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 import numpy as np
+from reports import heading, in_own_process, parser
 
 from exactformer.domains.catalog import boolean
 from exactformer.domains.reference import evaluate
@@ -123,18 +122,7 @@ def work(program: str, text: str, answers: Connection) -> None:
 
 def measure(program: str, text: str) -> tuple[float, str, float] | str:
     """Best seconds, value and peak MB; or the name of the exception."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=work, args=(program, text, sender))
-    process.start()
-    sender.close()
-    try:
-        answer = receiver.recv()
-    except EOFError:
-        process.join()
-        return f"killed, exit status {process.exitcode}"
-    process.join()
-    return answer
+    return in_own_process("fork", work, program, text) or "killed"
 
 
 def report(name: str, text: str, eval_text: str) -> None:
@@ -159,11 +147,10 @@ def report(name: str, text: str, eval_text: str) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Speed of parsing and of the oracle.")
-    parser.add_argument("--tokens", type=int, default=16_000_000, help="of the perfect tree")
-    tokens = parser.parse_args().tokens
-    print("# Parsing and evaluating\n")
-    print(f"`{' '.join(['python', *sys.argv])}`\n")
+    options = parser(__doc__)
+    options.add_argument("--tokens", type=int, default=16_000_000, help="of the perfect tree")
+    tokens = options.parse_args().tokens
+    print(heading("Parsing and evaluating"))
     print("The stack machine trusts its input; ours checks every token and can locate an error.\n")
     print("| input | tokens | program | million tokens a second | vs stack machine | peak MB |")
     print("|---|---:|---|---:|---:|---:|")

@@ -1,14 +1,14 @@
 """One expression far larger than memory, through a pipe into `exactformer eval`.
 
-    python benchmarks/pipe.py [--bytes N] [--out FILE]
+    python benchmarks/pipe.py
 
-The expression is `(b+(b*(b+ … b)))`, where each b is one of a few perfect trees of a megabyte,
-drawn at random: all of it is text that must be read, and none of it is kept here. Its value is
-computed from those of the blocks, which the oracle evaluates. A block is multiplied only if its
-value can be divided by again modulo ten, so that the value depends on all that follows.
+Writes `results/pipe.md`, or another file (`--out`). The expression is `(b+(b*(b+ … b)))`, where
+each b is one of a few perfect trees of a megabyte, drawn at random: all of it is text that must be
+read, and none of it is kept here. Its value is computed from those of the blocks, which the oracle
+evaluates. A block is multiplied only if its value can be divided by again modulo ten, so that the
+value depends on all that follows.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from reports import heading, parser
 from rich.progress import Progress
 
 from exactformer.bench.shapes import make_ids, text_of
@@ -37,10 +38,10 @@ def blocks(rng: np.random.Generator) -> list[tuple[bytes, int]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A huge expression through a pipe.")
-    parser.add_argument("--bytes", type=int, default=10**10, help="of the expression")
-    parser.add_argument("--out", type=Path, default=Path("results/pipe.md"))
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--bytes", type=int, default=10**10, help="of the expression")
+    options.add_argument("--out", type=Path, default=Path("results/pipe.md"))
+    arguments = options.parse_args()
     rng = np.random.default_rng(0)
 
     # Started first: on Linux the peak memory of a process begins with that of its parent.
@@ -59,8 +60,8 @@ def main() -> None:
             text, value = kinds[drawn[number]]
             operations.append((value, bool(products[number]) and value in (1, 3, 7, 9)))
             last = number == len(drawn) - 1
-            part = text if last else b"(" + text + (b"*" if operations[-1][1] else b"+")
-            sent += reader.stdin.write(part)
+            block = text if last else b"(" + text + (b"*" if operations[-1][1] else b"+")
+            sent += reader.stdin.write(block)
     closing = b")" * (len(drawn) - 1) + b"\n"
     sent += reader.stdin.write(closing)
     reader.stdin.close()
@@ -77,8 +78,7 @@ def main() -> None:
     if peak > MOST_MEMORY:
         sys.exit(f"the reader took {peak / 1e6:.0f} MB")
     lines = [
-        "# A huge expression through a pipe",
-        f"`{' '.join(['python', *sys.argv])}`",
+        heading("A huge expression through a pipe").rstrip(),
         f"{sent:,} bytes of arithmetic, as many tokens, {len(drawn):,} levels of nesting and more, "
         f"into `exactformer eval arithmetic --file -`. The value {found} is the one computed from "
         f"the blocks that it is made of.",

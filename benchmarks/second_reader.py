@@ -2,12 +2,12 @@
 
     python benchmarks/second_reader.py [--tokens N] [--repeats N]
 
+Prints a table, of which no file is kept.
 The same text is read by one reader and by two, by turns: as the machine is, and then with a process
 beside it that does nothing but count. The best time of each counts. A ratio above 1 says how many
 times as fast two readers are; much below 1 it would say that a second reader does harm.
 """
 
-import argparse
 import subprocess
 import sys
 import time
@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import numpy as np
+from reports import parser
 
 from exactformer.api import construct
 from exactformer.bench.rivals import ENGINE, ONE_CORE, programs
@@ -49,10 +50,10 @@ def best(readers: list[Callable[[bytes], str]], text: bytes, repeats: int) -> li
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="One reader beside two, quiet and busy.")
-    parser.add_argument("--tokens", type=int, default=4_000_000)
-    parser.add_argument("--repeats", type=int, default=20)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("--tokens", type=int, default=4_000_000)
+    options.add_argument("--repeats", type=int, default=20)
+    arguments = options.parse_args()
     print(f"{'task':12}{'shape':10}{'other core':12}{'one, MB/s':>10}{'two, MB/s':>10}{'ratio':>7}")
     for task, make in CATALOG.items():
         algebra = make()
@@ -60,11 +61,11 @@ def main() -> None:
         for shape in SHAPES:
             ids = make_ids(algebra, shape, arguments.tokens, np.random.default_rng(0))
             text = text_of(algebra, ids)
-            for place, processes in (("quiet", 0), ("busy", 1)):
+            for other_core, processes in (("quiet", 0), ("busy", 1)):
                 with counting_beside(processes):
                     one, two = best([known[ONE_CORE], known[ENGINE]], text, arguments.repeats)
                 speeds = f"{len(text) / one / 1e6:10.0f}{len(text) / two / 1e6:10.0f}"
-                print(f"{task:12}{shape:10}{place:12}{speeds}{one / two:7.2f}", flush=True)
+                print(f"{task:12}{shape:10}{other_core:12}{speeds}{one / two:7.2f}", flush=True)
 
 
 if __name__ == "__main__":

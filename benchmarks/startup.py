@@ -1,19 +1,22 @@
 """How long the command takes for a short expression, beside another checkout of it.
 
-    python benchmarks/startup.py OTHER [--repeats 7]
+    python benchmarks/startup.py OTHER
 
-OTHER is the folder of the other checkout, such as an older one that `git worktree add` made. Both
-run in turns, by the same Python; of several runs the quickest counts. The processor's time is told,
-too, for on a busy machine the clock says little.
+Prints the table of `results/startup.md`. OTHER is the folder of the other checkout, such as an
+older one that `git worktree add` made. Both run in turns, by the same Python; of several runs the
+quickest counts. CPU seconds are listed, too, since on a busy machine those of the clock vary.
 """
 
-import argparse
 import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 from time import perf_counter
+
+from reports import parser
+
+from exactformer.paper.files import row, table
 
 HERE = Path(__file__).resolve().parent.parent
 COMMANDS = (
@@ -41,24 +44,24 @@ def _processor() -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("other", type=Path)
-    parser.add_argument("--repeats", type=int, default=7)
-    options = parser.parse_args()
+    known = parser(__doc__)
+    known.add_argument("other", type=Path)
+    known.add_argument("--repeats", type=int, default=7)
+    options = known.parse_args()
     other = options.other.resolve()
     if not (other / "exactformer").is_dir():
-        parser.error(f"{options.other}: expected a folder with the package in it")
-    print("| command | other, s | here, s | ratio | other, processor | here, processor | ratio |")
-    print("|---|---|---|---|---|---|---|")
+        known.error(f"{options.other}: expected a folder with the package in it")
+    header = ["command", "other, s", "here, s", "ratio", "other, CPU s", "here, CPU s", "ratio"]
+    print("\n".join(table(header, [])))
     for command in COMMANDS:
         for checkout in (other, HERE):  # what is compiled or kept at a first run is there then
             run(checkout, command)
         runs = [(run(other, command), run(HERE, command)) for _ in range(options.repeats)]
-        cells = []
+        cells = [f"`{' '.join(command)}`"]
         for kind in range(2):
             old, new = (min(pair[side][kind] for pair in runs) for side in range(2))
             cells += [f"{old:.2f}", f"{new:.2f}", f"{new / old:.2f}"]
-        print(f"| `{' '.join(command)}` | {' | '.join(cells)} |", flush=True)
+        print(row(cells), flush=True)
 
 
 if __name__ == "__main__":

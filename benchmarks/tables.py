@@ -2,9 +2,9 @@
 
     python benchmarks/tables.py
 
-All weights of an algebra must give the same tables, as they are proved exact; each file says of
-which weights it was read off. To be run when weights, or the way that tables are made, have
-changed: tests/test_kept.py tells.
+Writes `exactformer/engine/shipped/`. All weights of an algebra must give the same tables, as they
+are proved exact; each file lists the weights that it was read off. To be run when weights, or the
+way that tables are made, have changed: then tests/test_kept.py fails.
 """
 
 from collections.abc import Iterator

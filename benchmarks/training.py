@@ -1,31 +1,32 @@
 """Training from random weights to proofs: how long, how surely, and with what margins.
 
-    python benchmarks/training.py [--fresh N] [--only PART] [--runs FOLDER]
+    python benchmarks/training.py --runs runs/benchmark > results/training.md
 
 paper      the paper's thirty models, the three tasks at once as `exactformer reproduce` does it
 single     the same seeds together and one at a time, in one process: what the seed axis gains
 fresh      N seeds a task from 1000 on, which nobody has tuned anything on, with three attempts
 margins    distance of the outputs from the threshold before and after polishing
 
-Runs are kept in FOLDER and taken up again from there; without it they go to a temporary one.
+Runs are kept in the folder and resumed from there; without `--runs` it is a temporary one. `--only`
+chooses one section, `--fresh` another N than 30.
 """
 
-import argparse
 import json
 import os
 import platform
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from reports import heading, log, parser
 
 from exactformer.domains.catalog import CATALOG
 from exactformer.paper import published
+from exactformer.paper.files import table
 from exactformer.paper.runs import Run, train_all
 from exactformer.training.run import Result, train_seeds
 from exactformer.weightfile import write_atomically
@@ -39,21 +40,20 @@ Record = dict[str, Any]
 def paper(folder: Path, fresh: int) -> list[str]:
     runs = _paper_runs(folder)
     trained, seconds = _timed(runs, folder / "paper" / "seconds.json")
-    lines = _table(
-        "task", "seeds", "certified", "at the first attempt", "seconds to the last proof"
-    )
+    header = ["task", "seeds", "certified", "at the first attempt", "seconds to the last proof"]
+    rows = []
     for run in runs:
         records = [result.record for result in trained[run]]
         exact = [record for record in records if record["verdict"] == "exact"]
         first = sum(record["attempt"] == 1 for record in exact)
         last = max(record["seconds"] for record in records)
-        lines.append(_row(run.task, len(records), len(exact), first, f"{last:.1f}"))
+        rows.append([run.task, f"{len(records)}", f"{len(exact)}", f"{first}", f"{last:.1f}"])
     models = sum(len(run.seeds) for run in runs)
     budget = PAPER_HOURS * models
     return [
         f"## The paper's {models} models, from random weights to proofs",
         "",
-        *lines,
+        *table(header, rows),
         "",
         f"All three tasks, each a process on one core and at most {max(2, os.cpu_count() or 1)} at "
         f"once: {seconds:.1f} s on the clock, from the start of the first process to the last "
@@ -65,7 +65,7 @@ def paper(folder: Path, fresh: int) -> list[str]:
 def single(folder: Path, fresh: int) -> list[str]:
     header = ["task", "together, s", "one at a time, s", "gain", "together, CPU s"]
     header += ["one at a time, CPU s", "gain", "s a seed", "paper's limit, s a seed"]
-    lines = _table(*header)
+    rows = []
     sums = np.zeros(4)
     for task in CATALOG:
         kept = folder / "single" / f"{task}.json"
@@ -74,12 +74,12 @@ def single(folder: Path, fresh: int) -> list[str]:
             write_atomically(kept, json.dumps(_together_and_alone(task)))
         times = np.array(json.loads(kept.read_text()))
         sums += times
-        lines.append(_gains(task, times, len(published.SEEDS)))
-    lines.append(_gains("all", sums, len(CATALOG) * len(published.SEEDS)))
+        rows.append(_gains(task, times, len(published.SEEDS)))
+    rows.append(_gains("all", sums, len(CATALOG) * len(published.SEEDS)))
     return [
         "## Ten seeds on a leading axis, beside one at a time",
         "",
-        *lines,
+        *table(header, rows),
         "",
         "One process, one thread, the paper's ten seeds a task, from random weights to proofs. "
         "Both ways end with the same weights, byte for byte. Polishing and certifying are done "
@@ -95,20 +95,20 @@ def _together_and_alone(task: str) -> list[float]:
     clock, cpu = time.perf_counter(), time.process_time()
     together = train_seeds(algebra, published.SEEDS)
     times = [time.perf_counter() - clock, time.process_time() - cpu]
-    _say(f"{task}: ten seeds together in {times[0]:.1f} s")
+    log(f"{task}: ten seeds together in {times[0]:.1f} s")
     clock, cpu = time.perf_counter(), time.process_time()
     for result in together:
         (alone,) = train_seeds(algebra, [result.seed])
         assert alone.record["weights_sha256"] == result.record["weights_sha256"]
-        _say(f"{task} {alone.seed}: alone in {alone.record['seconds']:.1f} s")
+        log(f"{task} {alone.seed}: alone in {alone.record['seconds']:.1f} s")
     return [*times, time.perf_counter() - clock, time.process_time() - cpu]
 
 
-def _gains(task: str, times: np.ndarray, seeds: int) -> str:
+def _gains(task: str, times: np.ndarray, seeds: int) -> list[str]:
     together, together_cpu, alone, alone_cpu = times
     cells = [f"{together:.1f}", f"{alone:.1f}", f"{alone / together:.2f}×"]
     cells += [f"{together_cpu:.1f}", f"{alone_cpu:.1f}", f"{alone_cpu / together_cpu:.2f}×"]
-    return _row(task, *cells, f"{together / seeds:.2f}", PAPER_HOURS * 3600)
+    return [task, *cells, f"{together / seeds:.2f}", f"{PAPER_HOURS * 3600}"]
 
 
 def fresh(folder: Path, fresh: int) -> list[str]:
@@ -118,11 +118,10 @@ def fresh(folder: Path, fresh: int) -> list[str]:
         for task in CATALOG
     ]
     trained = train_all(runs)
-    lines = _table(
-        *("task", "seeds", "certified at the first attempt", f"within {FRESH_ATTEMPTS}"),
-        *("steps in all: least", "lower quartile", "median", "upper quartile", "most"),
-        *("smallest margin", "not certified"),
-    )
+    header = ["task", "seeds", "certified at the first attempt", f"within {FRESH_ATTEMPTS}"]
+    header += ["steps in all: least", "lower quartile", "median", "upper quartile", "most"]
+    header += ["smallest margin", "not certified"]
+    rows = []
     for run in runs:
         records = [result.record for result in trained[run]]
         exact = [record for record in records if record["verdict"] == "exact"]
@@ -135,11 +134,11 @@ def fresh(folder: Path, fresh: int) -> list[str]:
             shown = [*(f"{step:,.0f}" for step in steps), f"{margin:.1f}"]
         within = f"{len(exact)} of {len(records)}"
         cells = [f"{first} of {len(records)}", within, *shown, " ".join(missed) or "none"]
-        lines.append(_row(run.task, len(records), *cells))
+        rows.append([run.task, f"{len(records)}", *cells])
     return [
         f"## Fresh seeds {seeds[0]} to {seeds[-1]}",
         "",
-        *lines,
+        *table(header, rows),
         "",
         f"Never used for tuning. Steps are those of depth 1 over all of a seed's attempts, of "
         f"which it had at most {FRESH_ATTEMPTS}; quartiles are over the certified seeds.",
@@ -148,10 +147,9 @@ def fresh(folder: Path, fresh: int) -> list[str]:
 
 def margins(folder: Path, fresh: int) -> list[str]:
     trained = train_all(_paper_runs(folder))
-    lines = _table(
-        *("task", "before polishing: smallest", "median", "after: smallest", "median"),
-        *("largest rounding bound", "least margin over its bound"),
-    )
+    header = ["task", "before polishing: smallest", "median", "after: smallest", "median"]
+    header += ["largest rounding bound", "least margin over its bound"]
+    rows = []
     for run, results in trained.items():
         records = [result.record for result in results if result.exact]
         before, after, bounds = (
@@ -160,11 +158,11 @@ def margins(folder: Path, fresh: int) -> list[str]:
         )
         cells = [before.min(), np.median(before), after.min(), np.median(after)]
         shown = [*(f"{cell:.3f}" for cell in cells), f"{bounds.max():.2g}"]
-        lines.append(_row(run.task, *shown, f"{(after / bounds).min():,.0f}×"))
+        rows.append([run.task, *shown, f"{(after / bounds).min():,.0f}×"])
     return [
         "## Margins of the paper's seeds",
         "",
-        *lines,
+        *table(header, rows),
         "",
         "The margin of a model is the least distance of any of its outputs from the threshold "
         "over all rows of the certificate; the rounding bound is the most that float32 can move an "
@@ -172,7 +170,7 @@ def margins(folder: Path, fresh: int) -> list[str]:
     ]
 
 
-PARTS: dict[str, Callable[[Path, int], list[str]]] = {
+SECTIONS: dict[str, Callable[[Path, int], list[str]]] = {
     "paper": paper,
     "single": single,
     "fresh": fresh,
@@ -200,36 +198,21 @@ def _timed(runs: list[Run], kept: Path) -> tuple[dict[Run, list[Result]], float]
     return trained, before
 
 
-def _table(*header: str) -> list[str]:
-    return [_row(*header), _row("---", *["---:"] * (len(header) - 1))]
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def main(arguments: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(
-        description="Training: how long, how surely, with what margins."
-    )
-    parser.add_argument("--fresh", type=int, default=30, metavar="N")
-    parser.add_argument("--only", choices=list(PARTS), metavar="PART", help=", ".join(PARTS))
-    parser.add_argument("--runs", type=Path, metavar="FOLDER")
-    options = parser.parse_args(arguments)
+def main() -> None:
+    known = parser(__doc__)
+    known.add_argument("--fresh", type=int, default=30, metavar="N")
+    known.add_argument("--only", choices=list(SECTIONS))
+    known.add_argument("--runs", type=Path, metavar="FOLDER")
+    options = known.parse_args()
     if options.fresh < 1:
-        parser.error(f"expected --fresh of 1 or more, found {options.fresh}")
-    print("# Training\n")
-    print(f"`{' '.join(['python benchmarks/training.py', *arguments])}`\n")
+        known.error(f"expected --fresh of 1 or more, found {options.fresh}")
+    print(heading("Training"))
     print(f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, CPU, float32.")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.runs or Path(temporary)
-        for name in [options.only] if options.only else PARTS:
-            print("\n" + "\n".join(PARTS[name](folder, options.fresh)), flush=True)
+        for name in [options.only] if options.only else SECTIONS:
+            print("\n" + "\n".join(SECTIONS[name](folder, options.fresh)), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,19 +1,23 @@
 """The speed of two checkouts of this project, side by side: what a change costs or gains.
 
-    python benchmarks/versions.py OLDER [NEWER] [--device cuda] [--rounds 3] [--out FILE]
+    python benchmarks/versions.py OLDER [NEWER] [--device cuda]
 
-OLDER and NEWER are folders that hold `exactformer/`; NEWER is this checkout unless given. A process
-goes through all the work in one of them, then another through the same in the other, and so on by
-turns. The least time of each counts, since other programs on the machine can only add to it. A
-ratio above 1 means that NEWER is quicker.
+Prints a table, of which those in `results/versions.md` are two; `--out FILE` keeps it. OLDER and
+NEWER are folders that hold `exactformer/`; NEWER is this checkout unless given. A process goes
+through all the work in one of them, then another through the same in the other, and so on by turns.
+The least time of each counts, since other programs on the machine can only add to it. A ratio above
+1 means that NEWER is quicker.
 """
 
-import argparse
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from reports import parser
+
+from exactformer.paper.files import table
 
 TIMED = """
 import sys, time, json
@@ -82,28 +86,29 @@ def seconds(folder: Path, device: str, work: list[tuple[str, str, str]]) -> list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("older", type=Path)
-    parser.add_argument("newer", type=Path, nargs="?", default=Path(__file__).parents[1])
-    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", default="", help="a word that the work's name must have")
-    parser.add_argument("--out", type=Path)
-    arguments = parser.parse_args()
+    options = parser(__doc__)
+    options.add_argument("older", type=Path)
+    options.add_argument("newer", type=Path, nargs="?", default=Path(__file__).parents[1])
+    options.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--only", default="", help="a word that the work's name must have")
+    options.add_argument("--out", type=Path)
+    arguments = options.parse_args()
     chosen = [work for work in WORK if arguments.only in " ".join(work)]
     folders = [arguments.older.resolve(), arguments.newer.resolve()]
     times = [
         [seconds(folder, arguments.device, chosen) for folder in folders]
         for _ in range(arguments.rounds)
     ]
-    lines = [f"| {arguments.device}: task | weights | what | older, s | newer, s | older / newer |"]
-    lines.append("| --- | --- | --- | ---: | ---: | ---: |")
+    rows = []
     for i, work in enumerate(chosen):
         older, newer = (min(both[side][i] for both in times) for side in (0, 1))
-        lines.append(f"| {' | '.join(work)} | {older:.3f} | {newer:.3f} | {older / newer:.2f} |")
-    print("\n".join(lines))
+        rows.append([*work, f"{older:.3f}", f"{newer:.3f}", f"{older / newer:.2f}"])
+    header = [f"{arguments.device}: task", "weights", "what", "older, s", "newer, s"]
+    text = "\n".join(table([*header, "older / newer"], rows, words=3))
+    print(text)
     if arguments.out:
-        arguments.out.write_text("\n".join(lines) + "\n")
+        arguments.out.write_text(text + "\n")
 
 
 if __name__ == "__main__":

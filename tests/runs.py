@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from exactformer.training.loop import State
 from exactformer.training.run import Observer
+from exactformer.training.state import State
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "exactformer"]

@@ -49,7 +49,7 @@ def states(draw_from) -> tuple[Algebra, torch.Tensor]:
     """A state on the way: of a random expression after some of its iterations."""
     expression = draw_from(expressions().filter(lambda e: e.depth > 0))
     algebra = expression.algebra
-    X = encode(torch.from_numpy(expression.slots.copy()), len(algebra.vocabulary))
+    X = encode(torch.from_numpy(expression.positions.copy()), len(algebra.vocabulary))
     for _ in range(draw_from(st.integers(0, expression.depth - 1))):
         X = iterate(X, MODELS[algebra].weights, everywhere(X)).X
     return algebra, X
@@ -124,7 +124,7 @@ def test_lemma_2_the_clusters_are_the_deepest_spans(state):
 def test_without_the_empty_slot_neighbours_would_be_one_cluster():
     """Why prefix notation needs it: siblings touch."""
     expression = parse(listops(), "( MAX ( MIN 1 2 ) ( MIN 3 4 ) )")
-    for slots, count in ((expression.slots, 2), (expression.ids, 1)):
+    for slots, count in ((expression.positions, 2), (expression.ids, 1)):
         X = encode(torch.from_numpy(slots.copy()), 16)
         ids = clusters(reduction_mask(depth_counts(X, gate(listops())), everywhere(X)))
         assert ids.max() == count

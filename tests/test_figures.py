@@ -19,10 +19,10 @@ from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.figures import CIRCUITS, FIGURES, Gate, circuit
 from exactformer.paper.plots import around, models
 from exactformer.paper.tables import TABLES
-from exactformer.training.loop import begin
 from exactformer.training.parameters import export
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import Observer, train_seeds
+from exactformer.training.state import begin
 
 WORDS = {
     "fig1": ["|", "&", "~", "(((~0)&1)|(0&(~1)))", "((3*7)+(5*3))", "(1+5)", "iteration 3"],

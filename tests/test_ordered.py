@@ -86,7 +86,7 @@ def test_the_operator_receives_each_operand_in_its_own_slot(expression):
 def test_any_gate_gives_the_dense_formula_slot_by_slot(expression, seed):
     algebra = expression.algebra
     generator = torch.Generator().manual_seed(seed)
-    X = encode(torch.from_numpy(expression.slots.copy()), len(algebra.vocabulary))
+    X = encode(torch.from_numpy(expression.positions.copy()), len(algebra.vocabulary))
     D, S = X.shape[-1], 3
     W_Q, W_K = torch.randint(0, 2, (2, D, 2), generator=generator).float()
     G_R = torch.randint(-1, 2, (D,), generator=generator).float()

@@ -25,6 +25,20 @@ def test_the_workflow_runs_what_the_project_says_it_supports():
     assert "- run: .ci/run\n" in WORKFLOW
 
 
+def test_lower_bounds_are_the_versions_that_are_tested():
+    extras = PROJECT["optional-dependencies"]
+    required = PROJECT["dependencies"] + [
+        word for name in ("explore", "figures", "tensorboard") for word in extras[name]
+    ]
+    lines = (ROOT / "constraints-lowest.txt").read_text().splitlines()
+    tested = dict(line.split("==") for line in lines if "==" in line)
+    bounds = dict(word.split(">=") for word in required)
+    torch = bounds.pop("torch")  # the lowest was tested on a GPU, the tests run with a CPU build
+    assert float(torch) <= float(tested["torch"].rpartition(".")[0])
+    assert {name: tested[name] for name in bounds} == bounds
+    assert "- run: make test-lowest\n" in WORKFLOW
+
+
 def test_the_guide_names_what_is_there():
     """Every name in it that looks like a file, a folder or a table of the package is one."""
     guide = (ROOT / "CONTRIBUTING.md").read_text()

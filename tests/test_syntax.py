@@ -82,11 +82,13 @@ def test_shape_is_the_recursive_definitions(example):
     opened = [symbols[: i + 1].count("(") for i in range(len(symbols))]
     closed = [symbols[: i + 1].count(")") for i in range(len(symbols))]
     assert expression.nesting.tolist() == [o - c for o, c in zip(opened, closed, strict=True)]
-    slots = []
+    positions = []
     for token in expression.ids.tolist():
-        slots += [token, EMPTY] if token == CLOSE and algebra.notation == "prefix" else [token]
-    assert expression.slots.tolist() == slots
-    assert expression.slots[expression.root] == expression.ids[expression.root]
+        positions += [token, EMPTY] if token == CLOSE and algebra.notation == "prefix" else [token]
+    assert expression.positions.tolist() == positions
+    assert expression.positions[expression.root] == expression.ids[expression.root]
+    with pytest.raises(AttributeError, match="positions"):
+        _ = expression.slots
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.domain} {case.text!r}")

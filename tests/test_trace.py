@@ -168,7 +168,7 @@ def test_the_end_is_what_the_model_says(task):
             symbols = [*task.vocabulary, EMPTY_POSITION]
             if trace.steps:
                 assert trace.steps[0].tokens == [
-                    symbols[i if i != EMPTY else -1] for i in expression.slots
+                    symbols[i if i != EMPTY else -1] for i in expression.positions
                 ]
 
 

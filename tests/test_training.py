@@ -20,11 +20,12 @@ import exactformer as ef
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, describe
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
-from exactformer.training.loop import State, Trainer, begin
+from exactformer.training.loop import Trainer
 from exactformer.training.parameters import initial
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
 from exactformer.training.record import read_seed_record
 from exactformer.training.run import CHECKPOINT, Observer, summary, train_seeds
+from exactformer.training.state import State, begin
 from exactformer.verify import verify
 from tests.runs import (
     ARGUMENTS,

@@ -23,7 +23,7 @@ from exactformer.paper import published
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem
 from exactformer.training.estimators import ESTIMATORS, Memory
-from exactformer.training.loop import State, Trainer, begin
+from exactformer.training.loop import Trainer
 from exactformer.training.parameters import (
     LEARNED,
     export,
@@ -32,6 +32,7 @@ from exactformer.training.parameters import (
     outputs,
 )
 from exactformer.training.recipe import Recipe, change, recipe_for
+from exactformer.training.state import State, begin
 
 ROWS = {"boolean": 35, "arithmetic": 531, "listops": 5_901}  # the certificate's
 
@@ -67,9 +68,9 @@ def full_loss(algebra: Algebra, parameters: dict[str, Tensor]) -> tuple[Tensor, 
 
     losses, positions = [], 0
     expressions = list(enumerate_depth(algebra, 1))
-    for _, group in itertools.groupby(expressions, key=lambda e: len(e.slots)):
+    for _, group in itertools.groupby(expressions, key=lambda e: len(e.positions)):
         same_length = list(group)
-        ids = torch.tensor(np.stack([e.slots for e in same_length]), dtype=torch.int64)
+        ids = torch.tensor(np.stack([e.positions for e in same_length]), dtype=torch.int64)
         X = (ids.unsqueeze(-1) == torch.arange(D)).double()
         assert bool((X.sum(-1) == (ids != EMPTY)).all())
         target = torch.zeros_like(X)
@@ -79,7 +80,7 @@ def full_loss(algebra: Algebra, parameters: dict[str, Tensor]) -> tuple[Tensor, 
         Z = feedforward(H)
         losses.append(binary_cross_entropy_with_logits(Z, target, reduction="sum"))
         positions += ids.numel()
-    if not algebra.closing_slot:  # then one zero vector stands for those left by reductions
+    if not algebra.empty_after_close:  # then one zero vector stands for those left by reductions
         Z = feedforward(torch.zeros(1, D, dtype=torch.float64))
         losses.append(binary_cross_entropy_with_logits(Z, torch.zeros_like(Z), reduction="sum"))
         positions += 1

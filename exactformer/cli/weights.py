@@ -32,9 +32,21 @@ def train(
     seeds: Annotated[
         str | None, typer.Option(help="Numbers separated by commas; the paper's ten if not given.")
     ] = None,
+    method: Annotated[
+        str,
+        typer.Option(help="staged, or end-to-end: all together, as in the paper's appendix."),
+    ] = "staged",
     estimator: Annotated[
         str | None,
         typer.Option(help="How the gate learns: search, score, straight-through or gumbel."),
+    ] = None,
+    constants: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Another constant of the method, such as epochs=100; run.json has all of them.",
+        ),
     ] = None,
     attempts: Annotated[
         int | None, typer.Option(min=1, help="Starts that an uncertified seed gets in all.")
@@ -47,11 +59,12 @@ def train(
     from rich.console import Console
 
     from exactformer.training.display import TensorBoard, Terminal
-    from exactformer.training.recipe import PAPER_SEEDS, change, recipe_for
+    from exactformer.training.recipe import PAPER_SEEDS, recipe_by_method
     from exactformer.training.run import Observer, summary, train_seeds
 
+    settings = {"estimator": estimator, "attempts": attempts, **_constants(constants or [])}
+    recipe = recipe_by_method(method, domain, settings)
     chosen = PAPER_SEEDS if seeds is None else _seeds(seeds)
-    recipe = change(recipe_for(domain), estimator=estimator, attempts=attempts)
     observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
     with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
         observers.append(terminal)
@@ -65,6 +78,14 @@ def train(
     print(json.dumps([r.record for r in results]) if as_json else summary(results))
     if not all(result.exact for result in results):
         raise typer.Exit(1)
+
+
+def _constants(assignments: list[str]) -> dict[str, str]:
+    pairs = [assignment.partition("=") for assignment in assignments]
+    for name, equals, value in pairs:
+        if not (name and equals and value):
+            raise typer.BadParameter(f"expected NAME=VALUE, found {name + equals + value!r}")
+    return {name: value for name, _, value in pairs}
 
 
 def _seeds(text: str) -> tuple[int, ...]:

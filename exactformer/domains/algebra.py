@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -269,9 +269,13 @@ class Algebra:
         return any(op.ordered for op in self.operators)
 
     @property
-    def closing_slot(self) -> bool:
+    def empty_after_close(self) -> bool:
         """Whether a zero vector follows each `)` so that neighbouring spans never touch."""
         return not self.notation.separates_operands
+
+    @property
+    def closing_slot(self) -> NoReturn:
+        raise AttributeError("Algebra.closing_slot is now Algebra.empty_after_close")
 
 
 def _some(symbols: Sequence[str]) -> str:

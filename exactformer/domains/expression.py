@@ -6,13 +6,14 @@ Only the readers of text and the samplers make one; holding one means that it is
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 
-EMPTY = -1  # the id of a slot that holds the zero vector instead of a token
+EMPTY = -1  # the id of a position that holds the zero vector instead of a token
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,15 +73,18 @@ class Expression:
         return int(np.argmax((self.nesting == 1) & (self.ids >= self.algebra.first_operator)))
 
     @property
-    def slots(self) -> NDArray[np.int16]:
-        """The ids the transformer reads: in prefix notation with EMPTY after each `)`.
-
-        The root has the same index in both: no `)` comes before it.
+    def positions(self) -> NDArray[np.int16]:
+        """The ids the transformer reads: in prefix notation with EMPTY after each `)`. The root has
+        the same index in both: no `)` comes before it.
         """
-        if not self.algebra.closing_slot:
+        if not self.algebra.empty_after_close:
             return self.ids
         closing = np.flatnonzero(self.ids == CLOSE)
         return np.insert(self.ids, closing + 1, np.int16(EMPTY))
+
+    @property
+    def slots(self) -> NoReturn:
+        raise AttributeError("Expression.slots is now Expression.positions")
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:

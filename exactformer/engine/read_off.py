@@ -191,5 +191,5 @@ def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
         return np.full(len(keys), token)
 
     written = algebra.notation.arrange(column(operator), [*(FIRST_VALUE + keys.T)])
-    ends = [column(CLOSE), column(EMPTY)] if algebra.closing_slot else [column(CLOSE)]
+    ends = [column(CLOSE), column(EMPTY)] if algebra.empty_after_close else [column(CLOSE)]
     return np.column_stack([column(OPEN), *written, *ends]).astype(np.int16)

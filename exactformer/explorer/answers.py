@@ -98,7 +98,7 @@ def trace(subject: Subject, text: str) -> dict[str, Any]:
         "depth": expression.depth,
         "tokens": [
             EMPTY_POSITION if token == EMPTY else algebra.vocabulary[token]
-            for token in expression.slots.tolist()
+            for token in expression.positions.tolist()
         ],
         "expected": evaluate(expression),
     }

@@ -19,7 +19,7 @@ MOST_OPERANDS = {torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**
 
 def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
     """Token ids of expressions of any lengths, EMPTY after their ends; and where these are not."""
-    rows = [expression.slots for expression in expressions]
+    rows = [expression.positions for expression in expressions]
     lengths = np.array([len(row) for row in rows])
     inside = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(inside.shape, EMPTY, dtype=np.int16)

@@ -31,7 +31,7 @@ def most_iterations(expression: Expression, iterations: Iterations) -> int:
 def work(expression: Expression, iterations: Iterations = "depth") -> int:
     """Positions of all iterations together: what an expression costs the transformer at most."""
     tried = 1 if iterations == "depth" else 1 + len(expression.algebra.values)
-    return most_iterations(expression, iterations) * len(expression.slots) * tried
+    return most_iterations(expression, iterations) * len(expression.positions) * tried
 
 
 def require_feasible(
@@ -42,6 +42,6 @@ def require_feasible(
         tried = f" with {len(expression.algebra.values):,} values" if iterations == "log" else ""
         raise ValueError(
             f"{where}the transformer would take {most_iterations(expression, iterations):,} "
-            f"iterations of {len(expression.slots):,} positions{tried} each, more than {most:,} in "
+            f"iterations of {len(expression.positions):,} positions{tried} each, more than {most:,} in "
             f"all: --no-limit does it all the same"
         )

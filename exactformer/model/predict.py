@@ -84,7 +84,7 @@ def require_outcomes(
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):
         require_feasible(expression, most_work, place, iterations)
-    total = sum(most_iterations(e, iterations) * len(e.slots) for e in expressions)
+    total = sum(most_iterations(e, iterations) * len(e.positions) for e in expressions)
     done = 0
 
     def observe(positions: int) -> None:

@@ -13,10 +13,10 @@ from exactformer.domains.catalog import CATALOG
 from exactformer.model.circuit import Weights
 from exactformer.paper import published
 from exactformer.training.depth_one import depth_one_rows
-from exactformer.training.loop import State, begin
 from exactformer.training.parameters import export
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import Observer, Result, train_seeds
+from exactformer.training.state import State, begin
 from exactformer.weightfile import write_atomically
 
 Curve = dict[int, float]  # loss by step

@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import save
 
 from exactformer.domains.plain import Place
-from exactformer.training.loop import Seed, State
 from exactformer.training.record import finite
+from exactformer.training.state import Seed, State
 from exactformer.weightfile import (
     content_sha256,
     pack_header,

@@ -78,7 +78,7 @@ def depth_one_rows(algebra: Algebra) -> Rows:
                 target[at, row, FIRST_VALUE + value] = 1
         expressions += orders
     # As many zero vectors as there are slots after `)`; one where the notation has none.
-    weight[-1, 0, :vocabulary] = expressions if algebra.closing_slot else 1
+    weight[-1, 0, :vocabulary] = expressions if algebra.empty_after_close else 1
     return Rows(token, span, target, weight / weight.sum(), slots)
 
 

@@ -15,9 +15,9 @@ from rich.text import Text
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.units import slots_of
 from exactformer.progress import WIDE
-from exactformer.training.loop import State
-from exactformer.training.recipe import Recipe
+from exactformer.training.recipe import EndToEnd, Recipe
 from exactformer.training.run import Observer, Result
+from exactformer.training.state import State
 
 NOT_NARROW = ("loss", "depth 2")  # left out where the terminal has no room for them
 LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw
@@ -27,7 +27,7 @@ class Terminal(Observer):
     """A table with a row for each seed, redrawn; without a terminal, a line now and then."""
 
     def __init__(
-        self, algebra: Algebra, recipe: Recipe, seeds: Sequence[int], console: Console
+        self, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], console: Console
     ) -> None:
         self.algebra, self.recipe, self.seeds, self.console = algebra, recipe, seeds, console
         self.results: dict[int, Result] = {}
@@ -97,7 +97,7 @@ class Terminal(Observer):
                 seed = training[number]
                 cells = asdict(seed) | {"loss": f"{seed.loss:.2e}", "verdict": "training"}
                 cells["depth 1"] = f"{seed.depth_one} of {self.bags}"
-                if seed.depth_two is not None:
+                if seed.depth_two is not None and isinstance(self.recipe, Recipe):
                     cells["depth 2"] = f"{seed.depth_two} of {self.recipe.strings}"
             else:
                 continue

@@ -20,8 +20,8 @@ from exactformer.model.quantize import ternary
 from exactformer.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem
 from exactformer.training.recipe import EstimatorName
+from exactformer.training.state import Memory
 
-Memory = dict[str, Tensor]
 BETAS = (0.9, 0.99)  # of Adam on the gate's logits
 
 

@@ -2,108 +2,42 @@
 
 Depth 1 trains attention and feedforward; the depth-2 expressions train the gate, once most of
 depth 1 is right. (While the gate is wrong, gradients from depth 2 would destroy what depth 1 has
-taught.) A seed whose every case is right and whose gate is the right one is polished and certified,
-and leaves the batch. One that runs out of steps starts again from fresh random weights. On the CPU
-the result of a seed has the same bits whichever others are trained beside it and however often the
-run was interrupted.
+taught.) An attempt ends when every case of depth 1 and a fresh set of depth-2 expressions come out
+right, or when it runs out of steps. What it has learned is polished, and the certificate judges it;
+a seed that is not exact starts again from fresh random weights. On the CPU the result of a seed has
+the same bits whichever others are trained beside it and however often the run was interrupted.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from time import perf_counter
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from exactformer.certify import Certificate, certify
 from exactformer.domains.algebra import Algebra
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.circuit import Weights
-from exactformer.model.construct import gate as right_gate
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_two import gate_problem
-from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS, Memory
+from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
 from exactformer.training.parameters import (
     BATCHES,
+    CHECKS,
     LEARNED,
     NOISE,
     RANKS,
     STRINGS,
     export,
     generator,
-    initial,
     outputs,
 )
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
+from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
-
-
-@dataclass
-class Seed:
-    """The progress of one seed, apart from its tensors."""
-
-    seed: int
-    attempt: int = 1
-    step: int = 0  # of this attempt
-    spent: int = 0  # steps over all attempts
-    loss: float = float("nan")
-    depth_one: int = 0  # bags that come out right
-    depth_two: int | None = None  # of the last depth-2 expressions; None before the gate learns
-    gate_looks: int = 0  # evaluations with depth 1 right and the gate still wrong
-    memory: Memory = field(default_factory=dict)  # the estimator's
-    rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
-
-
-@dataclass
-class State:
-    """A batch of seeds in training: everything a checkpoint has to hold."""
-
-    seeds: list[Seed]
-    tensors: dict[str, Tensor]  # learned numbers and Adam's moments; row i belongs to seeds[i]
-
-    def keep(self, rows: list[int]) -> None:
-        self.seeds = [self.seeds[i] for i in rows]
-        self.tensors = {name: tensor.detach()[rows] for name, tensor in self.tensors.items()}
-
-    def set_row(self, row: int, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in tensors.items():
-            self.tensors[name][row] = tensor
-
-
-@dataclass(frozen=True)
-class Trained:
-    """A seed that has ended: its weights and their certificate."""
-
-    seed: Seed
-    weights: Weights
-    certificate: Certificate
-    margin_before: float  # smallest |output| when the last case came right, before polishing
-    seconds: float  # since the run started
-    logits: dict[str, Tensor]  # behind the discrete weights: G_PE, W_Q, W_K
-
-    @property
-    def exact(self) -> bool:
-        return self.certificate.verdict == "exact"
-
-
-def begin(algebra: Algebra, recipe: Recipe, seeds: Sequence[int]) -> State:
-    rows = [_start(algebra, recipe, seed, attempt=1) for seed in seeds]
-    tensors = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
-    return State([Seed(seed) for seed in seeds], tensors)
-
-
-def _start(algebra: Algebra, recipe: Recipe, seed: int, attempt: int) -> dict[str, Tensor]:
-    """A seed's first numbers: what is learned, and Adam's moments at zero."""
-    start = initial(algebra, recipe, seed, attempt)
-    zeros = {f"{name}.{kind}": torch.zeros_like(start[name]) for name in LEARNED for kind in "mv"}
-    return start | zeros
 
 
 class Trainer:
@@ -134,13 +68,12 @@ class Trainer:
 
         `report` is called after every evaluation, with a state that training can resume from.
         """
-        self.started = perf_counter()
         state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
         for seed in state.seeds:
             for memory in (seed.memory, seed.rank_memory):
                 memory |= {name: tensor.to(self.device) for name, tensor in memory.items()}
         while state.seeds:
-            with _one_thread():
+            with one_thread():
                 for _ in range(self.recipe.look_every):
                     self._depth_one_step(state)
                 ended = self._evaluate(state)
@@ -211,26 +144,36 @@ class Trainer:
                 self._move_rank(state, row)
             if seed.depth_one >= self.recipe.gate_from * self.n_bags:
                 self._move_gate(state, row, tolerance=0.0 if right[row].all() else NEARLY_RIGHT)
-            gate = ternary(state.tensors["gate"][row]).cpu()
+            finished = False
             if right[row].all():
-                if torch.equal(gate, right_gate(self.algebra)):
-                    weights = export(self.algebra, state.tensors, row)
-                    weights = polish(self.recipe, weights, self.rows)
-                    trained = self._certified(state, row, weights, float(margins[row]))
-                    if trained.exact:
-                        ended[row] = trained
-                        continue
+                finished = self._depth_two_right(state, row)
                 seed.gate_looks += 1
-            if not self._attempt_over(seed):
+            if finished:
+                weights = polish(self.recipe, export(self.algebra, state.tensors, row), self.rows)
+                trained = certified(self.algebra, state, row, weights, float(margins[row]))
+                if trained.exact or seed.attempt == self.recipe.attempts:
+                    ended[row] = trained
+                    continue
+            if not finished and not self._attempt_over(seed):
                 continue
             if seed.attempt < self.recipe.attempts:
                 fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
                 state.seeds[row] = fresh
-                state.set_row(row, _start(self.algebra, self.recipe, fresh.seed, fresh.attempt))
+                state.set_row(
+                    row, first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
+                )
             else:
                 weights = export(self.algebra, state.tensors, row)
-                ended[row] = self._certified(state, row, weights, float(margins[row]))
+                ended[row] = certified(self.algebra, state, row, weights, float(margins[row]))
         return ended
+
+    def _depth_two_right(self, state: State, row: int) -> bool:
+        """Are the training problems solved? What the right gate is, nobody asks."""
+        seed, count = state.seeds[row], self.recipe.check_strings
+        strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
+        weights = export(self.algebra, state.tensors, row)
+        problem = gate_problem(self.algebra, weights, count, 0.0, strings)
+        return problem.right(ternary(state.tensors["gate"][row])) == count
 
     def _attempt_over(self, seed: Seed) -> bool:
         if self.recipe.give_up is not None:
@@ -265,26 +208,3 @@ class Trainer:
                 break
             estimator = RANK_ESTIMATORS[self.recipe.estimator]
             rank[row] = estimator(rank[row], problem, noise, seed.rank_memory)
-
-    def _certified(self, state: State, row: int, weights: Weights, before: float) -> Trained:
-        weights = weights.to("cpu")
-        certificate = certify(self.algebra, weights)
-        W_Q, W_K = state.tensors["bits"][row, :, : self.architecture.D].cpu().unbind(0)
-        logits = {"G_PE": state.tensors["gate"][row].cpu(), "W_Q": W_Q, "W_K": W_K}
-        if "rank" in state.tensors:
-            logits["G_R"] = state.tensors["rank"][row].cpu()
-        seconds = perf_counter() - self.started
-        return Trained(state.seeds[row], weights, certificate, before, seconds, logits)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Several threads would split vector loops depending on the size of the batch, and so round
-    differently.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)

@@ -13,11 +13,11 @@ from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import binary, ternary
 from exactformer.training.depth_one import padded
-from exactformer.training.recipe import Recipe
+from exactformer.training.recipe import EndToEnd, Recipe
 
 # Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
 # the stream and the step: so no generator has to be saved, and none depends on other seeds.
-INITIAL, BATCHES, STRINGS, NOISE, RANKS = range(5)
+INITIAL, BATCHES, STRINGS, NOISE, RANKS, CHECKS = range(6)
 
 
 def generator(seed: int, attempt: int, stream: int, step: int = 0) -> np.random.Generator:
@@ -36,7 +36,9 @@ def _cut(shape: tuple[int, ...]) -> tuple[slice, ...]:
     return tuple(slice(size) for size in shape)
 
 
-def initial(algebra: Algebra, recipe: Recipe, seed: int, attempt: int) -> dict[str, Tensor]:
+def initial(
+    algebra: Algebra, recipe: Recipe | EndToEnd, seed: int, attempt: int
+) -> dict[str, Tensor]:
     """The random start of one seed: the gates' logits and what is LEARNED, padded with zeros."""
     rng = generator(seed, attempt, INITIAL)
     size = paper_architecture(algebra)

@@ -1,7 +1,13 @@
-"""How to train: a recipe is a function that returns a frozen dataclass."""
+"""How to train: a recipe is a function that returns a frozen dataclass.
 
+A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth 2 the gate. An
+`EndToEnd` trains every parameter together, by straight-through gradients, as the paper does.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from math import ceil
+from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.units import slots_of
@@ -35,6 +41,7 @@ class Recipe:
     gate_steps: int = 10  # steps of the gate after each evaluation from then on
     gate_looks: int = 8  # evaluations with depth 1 right and the gate wrong that end the attempt
     strings: int = 16  # depth-2 expressions for one step of the gate
+    check_strings: int = 256  # depth-2 expressions that must come out right to end an attempt
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01
 
@@ -47,6 +54,131 @@ def recipe_for(algebra: Algebra) -> Recipe:
     if bags <= 400:
         return Recipe(steps=8_000, give_up=(1_000, 0.55), polish_steps=600, polish_rate=0.02)
     return Recipe(steps=3_000, batch=160)
+
+
+@dataclass(frozen=True)
+class EndToEnd:
+    """Every constant of a run in which all parameters are trained together.
+
+    The loss of a step is
+        E(sigmoid(Z)) + blended_weight * E(B) on depth 1, and depth_two_weight * E(B) on depth 2,
+    where E is the binary cross entropy over all tokens, Z the feedforward's outputs, and B the
+    state after the last iteration with softened numbers, as `soft_layer.py` says. The first term
+    does not saturate, so that attention and feedforward become exact; the second and third pass a
+    gradient to the gate.
+    """
+
+    epochs: int
+    depth_one_steps: int  # of an epoch, on depth 1 alone; first, as in the paper,
+    joint_steps: int  # and then on depth 1 and 2 together
+    batch: int = 500  # depth-1 problems a step: all of them, if there are no more
+    depth_two_batch: int = 64  # depth-2 problems of a joint step
+    depth_two_pool: int = 20_000  # these are drawn from; all there are, if no more
+    balanced: bool = False  # every answer has the same weight in the loss of a depth
+    rate: float = 0.01  # the paper's,
+    feedforward_factor: float = 5.0  # times this for the feedforward,
+    attention_factor: float = 0.1  # for attention,
+    gate_factor: float = 0.1  # and for the gate
+    optimizer: Literal["adam", "adamw"] = "adamw"
+    weight_decay: float = 0.0
+    blended_weight: float = 3.0
+    depth_two_weight: float = 0.1
+    margin: float = 0.1  # probabilities in E(B) are squeezed into [margin, 1 - margin]
+    temperature: float = 3.0  # of the outputs' sigmoid wherever a gradient passes it
+    attempts: int = 1
+    spread: float = 0.1  # standard deviation of every initial logit, weight and bias
+    open_bits: float = 0.1  # mean of the initial attention logits: most bits start open
+    betas: tuple[float, float] = (0.9, 0.99)
+    clip: float = 1.0  # largest gradient norm of a seed
+    warmup: float = 0.1  # fraction of the steps in which the rate rises,
+    warmup_from: float = 0.3  # from this fraction of it
+    floor: float = 0.05  # and then falls, as a cosine, to this fraction
+
+    @property
+    def epoch_steps(self) -> int:
+        return self.depth_one_steps + self.joint_steps
+
+    @property
+    def steps(self) -> int:
+        return self.epochs * self.epoch_steps
+
+
+ENUMERATED = 100_000  # depth-2 problems; an epoch of an algebra with more has 2 for each of depth 1
+
+
+def end_to_end_recipe(
+    algebra: Algebra, epochs: int | None = None, batch: int = 500, **settings: Any
+) -> EndToEnd:
+    """The paper's epochs, in which every problem of depth 1 comes up, and then every one of both
+    depths; with any other constants as `settings`.
+    """
+    if slots_of(algebra) > 1:
+        raise ValueError(
+            f"expected an algebra whose operators ignore the order of their operands, found "
+            f"{algebra.name!r}: end to end, there is no rank gate"
+        )
+    algebra.require_fan_in()
+    depth_one, depth_two = problems_of_depth(algebra, 1), problems_of_depth(algebra, 2)
+    if depth_two > ENUMERATED:
+        depth_two = 2 * depth_one
+    if epochs is None:  # the paper's three, by how many problems there are
+        epochs = 1000 if depth_two < 1000 else 300 if depth_one > 1000 else 50
+    if epochs < 1 or batch < 1:
+        raise ValueError(f"expected epochs and batch of 1 or more, found {epochs} and {batch}")
+    steps = ceil(depth_one / batch), ceil((depth_one + depth_two) / batch)
+    if depth_one > 1000:  # so many cases need smaller steps of the feedforward, and larger ones
+        settings = {"feedforward_factor": 2.0, "gate_factor": 0.2, **settings}  # of the gate
+    return EndToEnd(epochs, *steps, batch, **settings)
+
+
+def problems_of_depth(algebra: Algebra, depth: int) -> int:
+    """How many expressions of exactly this depth there are."""
+    shallower, up_to = 0, len(algebra.values)
+    for _ in range(depth):
+        arities = [arity for operator in algebra.operators for arity in operator.arities]
+        deeper = sum(up_to**arity - shallower**arity for arity in arities)
+        shallower, up_to = up_to, up_to + deeper
+    return up_to - shallower
+
+
+METHODS = ("staged", "end-to-end")
+
+
+def recipe_by_method(
+    method: str, algebra: Algebra, settings: Mapping[str, object]
+) -> Recipe | EndToEnd:
+    """The recipe for an algebra with those settings that are not None; they may be words, as on a
+    command line.
+    """
+    if method not in METHODS:
+        raise ValueError(f"expected the method {' or '.join(METHODS)}, found {method!r}")
+    kind = Recipe if method == "staged" else EndToEnd
+    given: dict[str, Any] = {k: value for k, value in settings.items() if value is not None}
+    for name, value in given.items():
+        if name not in kind.__dataclass_fields__:
+            raise ValueError(f"the method {method} has no {name!r}")
+        given[name] = _read(name, kind.__dataclass_fields__[name].type, value)
+    if method == "staged":
+        return change(recipe_for(algebra), **given)
+    return end_to_end_recipe(algebra, **given)
+
+
+def _read(name: str, kind: object, value: object) -> object:
+    """A setting of the kind that its field has. Only what has no simple kind is not read."""
+    if not isinstance(value, str) or kind is str:
+        return value
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[value.lower()]
+        if kind in (int, float):
+            return kind(value)
+        if get_origin(kind) is Literal:
+            return get_args(kind)[get_args(kind).index(value)]
+    except (ValueError, KeyError):
+        what = {bool: "true or false", int: "a whole number", float: "a number"}
+        expected = what.get(kind) or " or ".join(get_args(kind))
+        raise ValueError(f"expected {expected} for {name}, found {value!r}") from None
+    raise ValueError(f"{name} cannot be set by a word")
 
 
 def change(recipe: Recipe, **settings: object) -> Recipe:

@@ -29,9 +29,10 @@ from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.depth_one import padded
+from exactformer.training.end_to_end import EndToEndTrainer
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
-from exactformer.training.loop import State, Trained, Trainer, begin
-from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
+from exactformer.training.loop import Trainer
+from exactformer.training.recipe import PAPER_SEEDS, EndToEnd, Recipe, recipe_for
 from exactformer.training.record import (
     VERDICTS,
     content_sha256,
@@ -40,6 +41,7 @@ from exactformer.training.record import (
     read_seed_record,
     write_record,
 )
+from exactformer.training.state import State, Trained, begin
 from exactformer.verify import ProofRejected, verify
 from exactformer.weightfile import WeightFile, remove_unfinished
 
@@ -75,7 +77,7 @@ def train_seeds(
     algebra: Algebra,
     seeds: Sequence[int] = PAPER_SEEDS,
     *,
-    recipe: Recipe | None = None,
+    recipe: Recipe | EndToEnd | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     observers: Sequence[Observer] = (),
@@ -121,7 +123,12 @@ def train_seeds(
             for observer in observers:
                 observer.evaluated(state)
 
-        for trained in Trainer(algebra, recipe, device).train(state, evaluated):
+        trainer = (
+            EndToEndTrainer(algebra, recipe, device)
+            if isinstance(recipe, EndToEnd)
+            else Trainer(algebra, recipe, device)
+        )
+        for trained in trainer.train(state, evaluated):
             result = _result(algebra, trained)
             if folder is not None:
                 _save(folder, result, trained)
@@ -133,24 +140,23 @@ def train_seeds(
     return [results[seed] for seed in seeds]
 
 
-def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) -> None:
+def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str) -> None:
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")
     numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
     require(f"numbers of all {what}", numbers, MOST_NUMBERS, "construct it instead")
-    if slots_of(algebra) > 1 and recipe.estimator not in RANK_ESTIMATORS:
-        raise ValueError(
-            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the rank gate "
-            f"of {algebra.name!r}, found {recipe.estimator!r}"
-        )
-    if recipe.estimator not in ESTIMATORS:
-        raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {recipe.estimator!r}")
     if not seeds:
         raise ValueError("expected at least one seed, found none")
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"expected different seeds of 0 or more, found {list(seeds)}")
-    for name in ("steps", "attempts", "look_every", "strings"):
+    counts = ("steps", "attempts")
+    if isinstance(recipe, EndToEnd):
+        counts += ("batch", "depth_two_batch", "depth_two_pool")
+    else:
+        counts += ("look_every", "strings")
+        _check_estimator(algebra, recipe.estimator)
+    for name in counts:
         if getattr(recipe, name) < 1:
             raise ValueError(f"expected {name} of 1 or more, found {getattr(recipe, name)}")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
@@ -159,8 +165,18 @@ def _check(algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str) 
         raise ValueError("expected a CUDA device, found none on this machine")
 
 
+def _check_estimator(algebra: Algebra, estimator: str) -> None:
+    if slots_of(algebra) > 1 and estimator not in RANK_ESTIMATORS:
+        raise ValueError(
+            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the rank gate "
+            f"of {algebra.name!r}, found {estimator!r}"
+        )
+    if estimator not in ESTIMATORS:
+        raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {estimator!r}")
+
+
 def _claim(
-    folder: Path, algebra: Algebra, recipe: Recipe, seeds: Sequence[int], device: str
+    folder: Path, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> str:
     """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
     run's description.
@@ -188,7 +204,10 @@ def _claim(
         raise ValueError(
             f"{path}: expected the description of a run: {error}; choose another folder"
         ) from None
-    in_full = run | {"algebra": algebra.to_dict()}  # as records were written at first
+    # As records were written at first: the algebra in full, and fewer constants.
+    in_full = run | {"algebra": algebra.to_dict()}
+    if isinstance(held["recipe"], dict):
+        in_full["recipe"] = {k: v for k, v in run["recipe"].items() if k in held["recipe"]}
     if differing := [name for name in run if held[name] not in (run[name], in_full[name])]:
         raise ValueError(
             f"{folder} holds another run (its {' and '.join(differing)} differ): "

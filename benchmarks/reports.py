@@ -1,0 +1,38 @@
+"""What the benchmarks share: a command line, what a report begins with, processes of their own."""
+
+import argparse
+import multiprocessing
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def parser(docstring: str | None) -> argparse.ArgumentParser:
+    """Described by the first line of a script's docstring."""
+    return argparse.ArgumentParser(description=(docstring or "").splitlines()[0])
+
+
+def heading(title: str) -> str:
+    """The title of a report, and the command that made it."""
+    return f"# {title}\n\n`{' '.join(['python', *sys.argv])}`\n"
+
+
+def log(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def in_own_process(method: str, function: Callable[..., None], *arguments: object) -> Any:
+    """What a function sends to the connection that is its last argument, or None if it sends
+    nothing. It runs in a process that is started by `method`: spawn or fork.
+    """
+    context = multiprocessing.get_context(method)
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=function, args=(*arguments, sender))
+    process.start()
+    sender.close()
+    try:
+        return receiver.recv()
+    except EOFError:
+        return None
+    finally:
+        process.join()

@@ -1,0 +1,178 @@
+"""Training as in the paper's Appendix B.2: every parameter together, by straight-through gradients.
+
+In each epoch come steps on depth 1, then steps on depth 1 and 2 together. A run has a fixed length.
+Nothing in it knows the right gate: neither the loss nor the end. The certificate judges what comes
+out and steers nothing, except that a seed which it does not call exact may start again from its
+next draw, if the recipe has more than one attempt.
+
+On the CPU seeds are trained one after the other, so that a seed's bits do not depend on the others.
+On a GPU they share the leading axis of every tensor.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.expression import Expression
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.model.architecture import paper_architecture
+from exactformer.model.encode import encode, pad_slots
+from exactformer.optimizer import Adam
+from exactformer.training.depth_one import depth_one_rows
+from exactformer.training.parameters import BATCHES, LEARNED, STRINGS, export, generator, outputs
+from exactformer.training.recipe import EndToEnd, problems_of_depth
+from exactformer.training.soft_layer import Layer, Problems, losses
+from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
+
+PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
+REPORT_EVERY = 50  # steps
+
+
+class EndToEndTrainer:
+    """Trains seeds for an algebra by a recipe."""
+
+    def __init__(self, algebra: Algebra, recipe: EndToEnd, device: str = "cpu") -> None:
+        self.algebra, self.recipe, self.device = algebra, recipe, device
+        self.architecture = paper_architecture(algebra)
+        self.adam = Adam(
+            recipe.steps,
+            recipe.warmup,
+            recipe.warmup_from,
+            recipe.floor,
+            recipe.betas,
+            recipe.clip,
+            recipe.weight_decay if recipe.optimizer == "adamw" else 0.0,
+        )
+        self.rates = dict.fromkeys(PARAMETERS, recipe.rate * recipe.feedforward_factor)
+        self.rates["bits"] = recipe.rate * recipe.attention_factor
+        self.rates["gate"] = recipe.rate * recipe.gate_factor
+        self.depth_one = self._problems(list(enumerate_depth(algebra, 1)))
+        self.depth_two = self._problems(self._depth_two())
+        self.rows = depth_one_rows(algebra).to(device)
+
+    def train(
+        self, state: State, report: Callable[[State], None] = lambda state: None
+    ) -> Iterator[Trained]:
+        """Train the seeds of `state` in place, yielding each as it ends.
+
+        `report` is called now and then, when the state is one that training can go on from.
+        """
+        state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
+        while state.seeds:
+            rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
+            with one_thread():
+                self._steps(state, rows)
+                ended = self._ended(state, rows)
+            yield from ended.values()
+            state.keep([row for row in range(len(state.seeds)) if row not in ended])
+            report(state)
+
+    def _steps(self, state: State, rows: slice) -> None:
+        """As many steps as there are between two reports. All seeds of `rows` are at one step."""
+        seeds = state.seeds[rows]
+        first, last = seeds[0].step, min(seeds[0].step + REPORT_EVERY, self.recipe.steps)
+        one = self._indices(seeds, BATCHES, self.depth_one, self.recipe.batch)
+        two = self._indices(seeds, STRINGS, self.depth_two, self.recipe.depth_two_batch)
+        tensors = {name: tensor[rows] for name, tensor in state.tensors.items()}
+        loss = torch.zeros(0)
+        for step in range(first, last):
+            at = step - first
+            loss = self._step(
+                tensors, step, _chosen(self.depth_one, one, at), _chosen(self.depth_two, two, at)
+            )
+        token, bag, target, weight = self._cases(len(seeds))
+        with torch.no_grad():
+            Z = outputs(tensors, token, bag, self.architecture.activation)
+        right = ((Z > 0) == (target > 0)) | (weight == 0)
+        bags = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)[:, :-1].sum(1)
+        for row, seed in enumerate(seeds):
+            seed.step, seed.spent = last, seed.spent + last - first
+            seed.loss, seed.depth_one = float(loss[row]), int(bags[row])
+
+    def _step(self, tensors: dict[str, Tensor], step: int, one: Problems, two: Problems) -> Tensor:
+        """One step of Adam for every seed; returns their losses."""
+        recipe = self.recipe
+        learned = {name: tensors[name].detach().requires_grad_() for name in PARAMETERS}
+        layer = Layer(learned, self.architecture.activation, recipe.temperature)
+        by_outputs, by_state = losses(layer, one, 1, recipe.margin)
+        loss = by_outputs + recipe.blended_weight * by_state
+        if step % recipe.epoch_steps >= recipe.depth_one_steps:
+            loss = loss + recipe.depth_two_weight * losses(layer, two, 2, recipe.margin)[1]
+        gradients = dict(
+            zip(PARAMETERS, torch.autograd.grad(loss.sum(), list(learned.values())), strict=True)
+        )
+        if recipe.optimizer == "adam" and recipe.weight_decay:
+            gradients = {n: g + recipe.weight_decay * tensors[n] for n, g in gradients.items()}
+        factors = self.adam.factors([step], [step + 1]).to(self.device)
+        means, squares = ({n: tensors[f"{n}.{kind}"] for n in PARAMETERS} for kind in "mv")
+        self.adam.update(tensors, gradients, means, squares, self.rates, factors)
+        return loss.detach()
+
+    def _ended(self, state: State, rows: slice) -> dict[int, Trained]:
+        """The seeds that have made all their steps, certified; or started again."""
+        ended: dict[int, Trained] = {}
+        for row, seed in enumerate(state.seeds[rows]):
+            if seed.step < self.recipe.steps:
+                continue
+            weights = export(self.algebra, state.tensors, row)
+            trained = certified(self.algebra, state, row, weights)
+            if trained.exact or seed.attempt == self.recipe.attempts:
+                ended[row] = trained
+                continue
+            fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
+            state.seeds[row] = fresh
+            numbers = first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
+            state.set_row(row, numbers)
+        return ended
+
+    def _depth_two(self) -> list[Expression]:
+        if problems_of_depth(self.algebra, 2) <= self.recipe.depth_two_pool:
+            return list(enumerate_depth(self.algebra, 2))
+        return list(draw(self.algebra, 2, self.recipe.depth_two_pool, np.random.default_rng(0)))
+
+    def _problems(self, expressions: list[Expression]) -> Problems:
+        """Every one of them, with a leading axis of 1."""
+        algebra, D = self.algebra, self.architecture.D
+        ids, inside = pad_slots(expressions)
+        values = np.array([algebra.token_ids[evaluate(e)] for e in expressions])
+        target = torch.zeros(*ids.shape, D)
+        target[range(len(ids)), [e.root for e in expressions], values] = 1
+        weight = np.ones(len(ids), dtype=np.float32)
+        if self.recipe.balanced:
+            counts = np.bincount(values)
+            weight = (len(ids) / (np.count_nonzero(counts) * counts[values])).astype(np.float32)
+        parts = (encode(ids, D), inside, target, torch.from_numpy(weight))
+        return Problems(*(part.to(self.device).unsqueeze(0) for part in parts))
+
+    def _indices(
+        self, seeds: list[Seed], stream: int, problems: Problems, batch: int
+    ) -> Tensor | None:
+        """Which problems each seed's next steps use, (steps, seeds, batch); None: all of them."""
+        count = problems.X.shape[1]
+        if count <= batch:
+            return None
+        drawn = [
+            generator(seed.seed, seed.attempt, stream, seed.step).integers(
+                count, size=(REPORT_EVERY, batch)
+            )
+            for seed in seeds
+        ]
+        return torch.from_numpy(np.stack(drawn, 1)).to(self.device)
+
+    def _cases(self, seeds: int) -> list[Tensor]:
+        """Every case of depth 1, for the report: tokens, bags, targets and weights."""
+        rows = self.rows
+        parts = (rows.token, rows.bags(None), rows.target, rows.weight)
+        return [part.flatten(0, 1).expand(seeds, *part.flatten(0, 1).shape) for part in parts]
+
+
+def _chosen(problems: Problems, indices: Tensor | None, step: int) -> Problems:
+    if indices is None:
+        return problems
+    X, inside, target, weight = (part[0][indices[step]] for part in problems)
+    longest = int(inside.flatten(0, 1).any(0).sum()) if X.device.type == "cpu" else X.shape[-2]
+    return Problems(X[..., :longest, :], inside[..., :longest], target[..., :longest, :], weight)

@@ -1,0 +1,157 @@
+"""Training end to end: what the layer computes, what a run does, and what it never looks at."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import exactformer as ef
+from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.model.circuit import iterate
+from exactformer.model.encode import encode, pad_slots
+from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
+from exactformer.training.parameters import export, initial
+from exactformer.training.recipe import end_to_end_recipe, problems_of_depth
+from exactformer.training.run import CHECKPOINT, train_seeds
+from exactformer.training.soft_layer import Layer, losses
+from exactformer.training.state import State, begin
+from tests.algebras import MINUS
+from tests.runs import Enough, StopAtFirstLook, exactformer, refused, weights
+
+TASKS = [ef.boolean(), ef.arithmetic(), ef.listops()]
+by_task = pytest.mark.parametrize("algebra", TASKS, ids=lambda algebra: algebra.name)
+
+
+@by_task
+def test_the_papers_number_of_steps(algebra):
+    """Its epochs, its batch of 500: one look at depth 1, then one at depth 1 and 2."""
+    recipe = end_to_end_recipe(algebra)
+    expected = {"boolean": (1000, 1, 1), "arithmetic": (50, 1, 177), "listops": (300, 9, 27)}
+    found = recipe.epochs, recipe.depth_one_steps, recipe.joint_steps
+    assert found == expected[algebra.name]
+
+
+@by_task
+def test_problems_of_a_depth_are_counted_without_making_them(algebra):
+    assert problems_of_depth(algebra, 1) == sum(1 for _ in enumerate_depth(algebra, 1))
+    if algebra.name == "boolean":
+        assert problems_of_depth(algebra, 2) == sum(1 for _ in enumerate_depth(algebra, 2))
+
+
+@by_task
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_forwards_it_is_the_circuit(algebra, seed):
+    """Random weights and gates, two iterations: the same states as the model's own layer."""
+    recipe = end_to_end_recipe(algebra)
+    tensors = {name: t.unsqueeze(0) for name, t in initial(algebra, recipe, seed, 1).items()}
+    tensors["gate"] = 6 * tensors["gate"]  # so that some of it is 1 or -1
+    ids, inside = pad_slots(draw(algebra, 2, 8, np.random.default_rng(seed)))
+    X = encode(ids, len(algebra.vocabulary))
+    layer = Layer(tensors, EndToEndTrainer(algebra, recipe).architecture.activation, 3.0)
+    weights = export(algebra, tensors, 0)
+    soft = X.unsqueeze(0)
+    for _ in range(2):
+        P, _, soft = layer(soft, inside.unsqueeze(0))
+        step = iterate(X, weights, inside)
+        X = step.X
+        assert torch.equal(P[0], step.P.float())
+        assert torch.equal(soft[0], X)
+
+
+def test_every_parameter_learns_from_depth_2():
+    """Not at the very start, where the first iteration leaves nothing; but soon."""
+    algebra = ef.boolean()
+    recipe = end_to_end_recipe(algebra)
+    trainer = EndToEndTrainer(algebra, recipe)
+    state = begin(algebra, recipe, [200])
+    with pytest.raises(Enough):
+        list(trainer.train(state, report=_stop_after(300)))
+    learned = {name: state.tensors[name].requires_grad_() for name in PARAMETERS}
+    layer = Layer(learned, trainer.architecture.activation, recipe.temperature)
+    loss = losses(layer, trainer.depth_two, 2, recipe.margin)[1]
+    gradients = torch.autograd.grad(loss, list(learned.values()))
+    for name, gradient in zip(learned, gradients, strict=True):
+        assert gradient.abs().sum() > 0, name
+
+
+def _stop_after(steps: int):
+    def report(state: State) -> None:
+        if state.seeds[0].step >= steps:
+            raise Enough
+
+    return report
+
+
+@pytest.fixture(scope="module")
+def short():
+    """A recipe that ends soon, long before anything is learned."""
+    return end_to_end_recipe(ef.boolean(), epochs=60)
+
+
+def test_a_seed_has_the_same_bytes_alone_and_after_an_interruption(tmp_path, monkeypatch, short):
+    together, alone, broken = (tmp_path / name for name in ("together", "alone", "broken"))
+    train_seeds(ef.boolean(), [1, 2], recipe=short, out=together)
+    train_seeds(ef.boolean(), [2], recipe=short, out=alone)
+    assert weights(alone).items() <= weights(together).items()
+    monkeypatch.setattr("exactformer.training.run.CHECKPOINT_SECONDS", 0.0)
+    for _ in range(2):
+        with pytest.raises(Enough):
+            train_seeds(
+                ef.boolean(), [1, 2], recipe=short, out=broken, observers=[StopAtFirstLook()]
+            )
+        assert (broken / CHECKPOINT).exists()
+    train_seeds(ef.boolean(), [1, 2], recipe=short, out=broken)
+    assert weights(broken) == weights(together)
+
+
+def test_a_seed_that_is_not_exact_may_start_again(short):
+    (result,) = train_seeds(ef.boolean(), [1], recipe=replace(short, attempts=2))
+    assert not result.exact
+    record = result.record
+    assert (record["attempt"], record["step"], record["steps_in_all"]) == (2, 120, 240)
+
+
+def test_balanced_gives_every_answer_the_same_weight():
+    recipe = end_to_end_recipe(ef.boolean(), balanced=True)
+    problems = EndToEndTrainer(ef.boolean(), recipe).depth_two
+    values = problems.target[0].sum(1)  # one-hot, of each problem
+    by_value = (values * problems.weight[0].unsqueeze(1)).sum(0)
+    assert by_value[by_value > 0].tolist() == pytest.approx([145.0, 145.0])
+
+
+def test_boolean_is_learned_and_certified(tmp_path):
+    result = exactformer(
+        "train", "boolean", "--method", "end-to-end", "--seeds", "200", "--out", tmp_path
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "certified 1 of 1, 1 at the first attempt" in result.stdout
+    recipe = json.loads((tmp_path / "run.json").read_text())["recipe"]
+    assert (recipe["epochs"], recipe["attempts"]) == (1000, 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--method", "both"], "expected the method staged or end-to-end, found 'both'"),
+        (["--method", "end-to-end", "--estimator", "score"], "end-to-end has no 'estimator'"),
+        (["--method", "end-to-end", "--set", "epochs"], "expected NAME=VALUE, found 'epochs'"),
+        (["--method", "end-to-end", "--set", "epochs=x"], "a whole number for epochs, found 'x'"),
+        (["--method", "end-to-end", "--set", "epochs=0"], "expected epochs and batch of 1 or more"),
+        (["--method", "end-to-end", "--set", "optimizer=sgd"], "adam or adamw for optimizer"),
+        (["--set", "epochs=3"], "the method staged has no 'epochs'"),
+    ],
+)
+def test_mistakes(tmp_path, arguments, message):
+    said = refused("train", "boolean", "--out", tmp_path / "out", *arguments)
+    assert message in said
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ordered_operators_are_refused():
+    with pytest.raises(ValueError, match="ignore the order of their operands"):
+        end_to_end_recipe(MINUS)
