@@ -42,6 +42,6 @@ def require_feasible(
         tried = f" with {len(expression.algebra.values):,} values" if iterations == "log" else ""
         raise ValueError(
             f"{where}the transformer would take {most_iterations(expression, iterations):,} "
-            f"iterations of {len(expression.positions):,} positions{tried} each, more than {most:,} in "
-            f"all: --no-limit does it all the same"
+            f"iterations of {len(expression.positions):,} positions{tried} each, more than "
+            f"{most:,} in all: --no-limit does it all the same"
         )
