@@ -13,6 +13,7 @@ import exactformer as ef
 from exactformer.domains.sampling import draw, enumerate_depth
 from exactformer.model.circuit import iterate
 from exactformer.model.encode import encode, pad_slots
+from exactformer.paper.end_to_end import wilson
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
 from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import end_to_end_recipe, problems_of_depth
@@ -155,3 +156,20 @@ def test_mistakes(tmp_path, arguments, message):
 def test_ordered_operators_are_refused():
     with pytest.raises(ValueError, match="ignore the order of their operands"):
         end_to_end_recipe(MINUS)
+
+
+def test_reproduce_says_what_stops_a_seed(tmp_path):
+    """The quick version is too short to learn anything: nothing is certified, and why is said."""
+    result = exactformer("reproduce", "end-to-end", "--quick", "--out", tmp_path, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    text = (tmp_path / "end-to-end.md").read_text()
+    assert "| boolean | 0 of 2 | 0.00 to 0.66 | 9 of 10 |" in text
+    assert "| boolean | 8739 | inexact | depth 1 and the gate |" in text
+
+
+@pytest.mark.parametrize(
+    ("successes", "interval"), [(9, (0.596, 0.982)), (0, (0.0, 0.278)), (10, (0.722, 1.0))]
+)
+def test_wilsons_interval(successes, interval):
+    """Ten trials, against published values."""
+    assert wilson(successes, 10) == pytest.approx(interval, abs=0.001)

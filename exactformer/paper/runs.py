@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.training.recipe import Recipe, change, recipe_for
+from exactformer.training.recipe import EndToEnd, Recipe, recipe_by_method
 from exactformer.training.run import Result, train_seeds
+
+RUNS = Path("runs")  # of training; one that is finished is not done again
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,24 @@ class Run:
     folder: Path
     estimator: str | None = None
     attempts: int | None = None
+    method: str = "staged"
+    epochs: int | None = None
 
     @property
-    def recipe(self) -> Recipe:
-        settings = {"estimator": self.estimator, "attempts": self.attempts}
-        return change(recipe_for(CATALOG[self.task]()), **settings)
+    def recipe(self) -> Recipe | EndToEnd:
+        names = ("estimator", "attempts", "epochs")
+        settings = {name: getattr(self, name) for name in names}
+        return recipe_by_method(self.method, CATALOG[self.task](), settings)
 
     @property
     def arguments(self) -> list[str]:
         """Of the command."""
         seeds = ",".join(map(str, self.seeds))
         words = ["train", self.task, "--seeds", seeds, "--out", str(self.folder)]
+        if self.method != "staged":
+            words += ["--method", self.method]
+        if self.epochs:
+            words += ["--set", f"epochs={self.epochs}"]
         if self.estimator:
             words += ["--estimator", self.estimator]
         if self.attempts:

@@ -12,12 +12,11 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.paper import published
 from exactformer.paper.baseline_tables import table2, table3, table4
 from exactformer.paper.depth_table import table5, try_depths
+from exactformer.paper.end_to_end import end_to_end
 from exactformer.paper.files import table, write_both
-from exactformer.paper.runs import Run, train_all
+from exactformer.paper.runs import RUNS, Run, train_all
 from exactformer.training.estimators import ESTIMATORS
 from exactformer.training.run import summary
-
-RUNS = Path("runs")  # training runs; one that is finished is not done again
 
 TOKENS_NOTE = """\
 The expected mean is exact: it follows from the law of the sampler (`exactformer.domains.sampling`).
@@ -190,6 +189,7 @@ TABLES: dict[str, Callable[..., list[Path]]] = {  # of the folder, and whether t
     "table4": table4,
     "tokens": tokens,
     "estimators": estimators,
+    "end-to-end": end_to_end,
     "table5": table5,
     **{name: partial(_draw, name) for name in ("fig1", "fig2", "fig3", "fig4", "figA1")},
 }
