@@ -1,6 +1,7 @@
 """The logarithmic layer: on every small tree, in batches, on chains, beside the paper's layer."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -101,6 +102,7 @@ def random_algebra(notation: str, arities: tuple[int, ...], rng: np.random.Gener
     return Algebra("random", ("a", "b", "c"), (operator,), notation)  # pyright: ignore[reportArgumentType]
 
 
+@cache
 def shapes(arities: tuple[int, ...], nodes: int) -> list[tuple]:
     """Every tree of so many nodes; a leaf is the empty tuple."""
     if nodes == 1:
@@ -108,6 +110,7 @@ def shapes(arities: tuple[int, ...], nodes: int) -> list[tuple]:
     return [tree for arity in arities for tree in forests(arities, arity, nodes - 1)]
 
 
+@cache
 def forests(arities: tuple[int, ...], trees: int, nodes: int) -> list[tuple]:
     if trees == 0:
         return [()] if nodes == 0 else []
@@ -120,13 +123,13 @@ def forests(arities: tuple[int, ...], trees: int, nodes: int) -> list[tuple]:
 
 
 @pytest.mark.parametrize(
-    ("notation", "arities", "nodes"), [("infix", (1, 2), 9), ("prefix", (1, 2, 3, 4), 7)]
+    ("notation", "arities", "nodes"), [("infix", (1, 2), 12), ("prefix", (1, 2, 3, 4), 9)]
 )
 def test_every_small_tree_with_random_tables(notation, arities, nodes):
     """Leaves are drawn; the tables depend on the order of operands."""
     rng = np.random.default_rng(nodes)
     every = [shape for size in range(1, nodes + 1) for shape in shapes(arities, size)]
-    for _ in range(3):
+    for _ in range(2):
         model = ef.construct(random_algebra(notation, arities, rng))
         assert model.weights.G_R is not None
 
@@ -208,3 +211,16 @@ def test_sequences_of_one_batch_halt_one_by_one():
     X, _ = initial_state(expressions, model.weights)
     masks = [step.P.any(-1).tolist() for step in steps(X, model.weights, 2)]
     assert masks == [[False, True, True, True], [False, False, True, True]]
+
+
+def test_everything_is_made_on_the_device_of_the_state():
+    """Were anything made where new tensors are by default, it could not meet what is elsewhere."""
+    problems = [e for d in range(5) for e in ef.draw(ef.listops(), d, 5, np.random.default_rng(d))]
+    model = ef.load("listops/7520")
+    X, _ = initial_state(problems, model.weights)
+    torch.set_default_device("meta")
+    try:
+        X, iterations = run(X, model.weights, len(model.algebra.values))
+    finally:
+        torch.set_default_device(None)
+    assert iterations.tolist() == [ef.strahler(e) for e in problems]
