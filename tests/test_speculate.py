@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import exactformer as ef
 from exactformer.api import Model
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, Algebra, Operator
 from exactformer.domains.expression import EMPTY
 from exactformer.model import circuit
 from exactformer.model.encode import encode, initial_state, read_values
-from exactformer.model.speculate import count_holes, enter, reduce, run, steps
+from exactformer.model.speculate import count_holes, enter, reduce, run, span_values, steps
 from tests.algebras import ALGEBRAS
 from tests.trees import symbols, trees
 
@@ -195,13 +195,30 @@ def test_a_state_that_no_expression_leads_to_harms_no_other(damaged):
     assert iterations[0] == 2
 
 
-@pytest.mark.parametrize("text", ["(1)", "()", "(1&0&1)", "((1&0)(0|1))", "(~(1&))", "(~((1&)))"])
-def test_a_span_without_a_value_stays(text):
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("(1)", "(1)"),
+        ("()", "()"),
+        ("(1&0&1)", "(1&0&1)"),
+        ("((1&0)(0|1))", "(01)"),
+        ("(~((1&)))", "(~((1&)))"),
+        ("(&(~0))", "(&1)"),  # a map without a value does not take its inner one along
+    ],
+)
+def test_a_span_without_a_value_stays(text, left):
     model = ef.construct(ef.boolean(), "table")  # which has nothing for what is no case
     X = encode(torch.tensor([[model.algebra.token_ids[c] for c in text]]), 7)
-    Y, _ = run(X, model.weights, 2)
-    assert Y[0, 0, OPEN] == 1
-    assert read_values(Y, model.weights, model.algebra).tolist() == [-1]
+    X, _ = run(X, model.weights, 2)
+    assert "".join(model.algebra.vocabulary[i] for _, i in X[0].nonzero().tolist()) == left
+
+
+def test_a_span_has_a_value_if_that_is_all_it_becomes():
+    """Spans of two positions each: a value, an operator, two values, two tokens, nothing."""
+    outputs = [[3], [], [5], [], [2], [2], [2, 3], [], [], []]
+    Z = torch.tensor([[[0.5 if i in row else -0.5 for i in range(7)] for row in outputs]])
+    ids = torch.arange(1, 6).repeat_interleave(2)
+    assert span_values(Z, ids, 5, V=2).tolist() == [[1], [2], [2], [2], [2]]
 
 
 def test_sequences_of_one_batch_halt_one_by_one():
