@@ -59,3 +59,4 @@ def test_stretches_with_one_hash_are_still_told_apart():
     assert found[2] == 2
     assert found[1] in (1, 3)
     assert found[3] in (1, 3)
+    assert number_of_one_alike([[5], [5, -1]], [1, 2]) == {1: 1, 2: 2}  # -1 adds nothing

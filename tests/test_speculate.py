@@ -1,6 +1,7 @@
 """The logarithmic layer: on every small tree, in batches, on chains, beside the paper's layer."""
 
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -11,11 +12,11 @@ from hypothesis import strategies as st
 
 import exactformer as ef
 from exactformer.api import Model
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, Algebra, Operator
 from exactformer.domains.expression import EMPTY
 from exactformer.model import circuit
 from exactformer.model.encode import encode, initial_state, read_values
-from exactformer.model.speculate import count_holes, enter, reduce, run, steps
+from exactformer.model.speculate import count_holes, enter, reduce, run, span_values, steps
 from tests.algebras import ALGEBRAS
 from tests.trees import symbols, trees
 
@@ -101,6 +102,7 @@ def random_algebra(notation: str, arities: tuple[int, ...], rng: np.random.Gener
     return Algebra("random", ("a", "b", "c"), (operator,), notation)  # pyright: ignore[reportArgumentType]
 
 
+@cache
 def shapes(arities: tuple[int, ...], nodes: int) -> list[tuple]:
     """Every tree of so many nodes; a leaf is the empty tuple."""
     if nodes == 1:
@@ -108,6 +110,7 @@ def shapes(arities: tuple[int, ...], nodes: int) -> list[tuple]:
     return [tree for arity in arities for tree in forests(arities, arity, nodes - 1)]
 
 
+@cache
 def forests(arities: tuple[int, ...], trees: int, nodes: int) -> list[tuple]:
     if trees == 0:
         return [()] if nodes == 0 else []
@@ -120,13 +123,13 @@ def forests(arities: tuple[int, ...], trees: int, nodes: int) -> list[tuple]:
 
 
 @pytest.mark.parametrize(
-    ("notation", "arities", "nodes"), [("infix", (1, 2), 9), ("prefix", (1, 2, 3, 4), 7)]
+    ("notation", "arities", "nodes"), [("infix", (1, 2), 12), ("prefix", (1, 2, 3, 4), 9)]
 )
 def test_every_small_tree_with_random_tables(notation, arities, nodes):
     """Leaves are drawn; the tables depend on the order of operands."""
     rng = np.random.default_rng(nodes)
     every = [shape for size in range(1, nodes + 1) for shape in shapes(arities, size)]
-    for _ in range(3):
+    for _ in range(2):
         model = ef.construct(random_algebra(notation, arities, rng))
         assert model.weights.G_R is not None
 
@@ -192,13 +195,30 @@ def test_a_state_that_no_expression_leads_to_harms_no_other(damaged):
     assert iterations[0] == 2
 
 
-@pytest.mark.parametrize("text", ["(1)", "()", "(1&0&1)", "((1&0)(0|1))", "(~(1&))", "(~((1&)))"])
-def test_a_span_without_a_value_stays(text):
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("(1)", "(1)"),
+        ("()", "()"),
+        ("(1&0&1)", "(1&0&1)"),
+        ("((1&0)(0|1))", "(01)"),
+        ("(~((1&)))", "(~((1&)))"),
+        ("(&(~0))", "(&1)"),  # a map without a value does not take its inner one along
+    ],
+)
+def test_a_span_without_a_value_stays(text, left):
     model = ef.construct(ef.boolean(), "table")  # which has nothing for what is no case
     X = encode(torch.tensor([[model.algebra.token_ids[c] for c in text]]), 7)
-    Y, _ = run(X, model.weights, 2)
-    assert Y[0, 0, OPEN] == 1
-    assert read_values(Y, model.weights, model.algebra).tolist() == [-1]
+    X, _ = run(X, model.weights, 2)
+    assert "".join(model.algebra.vocabulary[i] for _, i in X[0].nonzero().tolist()) == left
+
+
+def test_a_span_has_a_value_if_that_is_all_it_becomes():
+    """Spans of two positions each: a value, an operator, two values, two tokens, nothing."""
+    outputs = [[3], [], [5], [], [2], [2], [2, 3], [], [], []]
+    Z = torch.tensor([[[0.5 if i in row else -0.5 for i in range(7)] for row in outputs]])
+    ids = torch.arange(1, 6).repeat_interleave(2)
+    assert span_values(Z, ids, 5, V=2).tolist() == [[1], [2], [2], [2], [2]]
 
 
 def test_sequences_of_one_batch_halt_one_by_one():
@@ -208,3 +228,16 @@ def test_sequences_of_one_batch_halt_one_by_one():
     X, _ = initial_state(expressions, model.weights)
     masks = [step.P.any(-1).tolist() for step in steps(X, model.weights, 2)]
     assert masks == [[False, True, True, True], [False, False, True, True]]
+
+
+def test_everything_is_made_on_the_device_of_the_state():
+    """Were anything made where new tensors are by default, it could not meet what is elsewhere."""
+    problems = [e for d in range(5) for e in ef.draw(ef.listops(), d, 5, np.random.default_rng(d))]
+    model = ef.load("listops/7520")
+    X, _ = initial_state(problems, model.weights)
+    torch.set_default_device("meta")
+    try:
+        X, iterations = run(X, model.weights, len(model.algebra.values))
+    finally:
+        torch.set_default_device(None)
+    assert iterations.tolist() == [ef.strahler(e) for e in problems]
