@@ -1,7 +1,7 @@
 """Accuracy by depth of anything that predicts, on problems it has not seen."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -22,24 +22,39 @@ class Predictor(Protocol):
 class DepthScore:
     """Problems of one depth: how many came out right, and how many tokens each of them has."""
 
-    right: int
-    lengths: list[int]
+    correct: int
+    lengths: list[int] = field(repr=False)
+
+    @property
+    def total(self) -> int:
+        return len(self.lengths)
 
 
 def accuracy_by_depth(
+    predictor: Predictor,
+    algebra: Algebra,
+    depths: Iterable[int],
+    count: int,
+    rng: np.random.Generator,
+) -> dict[int, DepthScore]:
+    """The score of each depth on `count` random problems.
+
+    An answer of None is wrong. Generators with the same seed give the same problems.
+    """
+    return dict(scores_by_depth([predictor], algebra, depths, count, rng))
+
+
+def scores_by_depth(
     predictors: Sequence[Predictor],
     algebra: Algebra,
     depths: Iterable[int],
     count: int,
     rng: np.random.Generator,
 ) -> Iterator[tuple[int, DepthScore]]:
-    """The score of each depth on `count` random problems, shared out among the predictors.
-
-    An answer of None is wrong. Generators with the same seed give the same problems.
-    """
+    """The same, one depth after the other, each one's problems shared out among predictors."""
     for depth in depths:
         problems = draw(algebra, depth, count, rng)
-        right = 0
+        correct = 0
         for i, predictor in enumerate(predictors):
             asked = problems[i :: len(predictors)]
             answers = predictor.predict(asked)
@@ -47,5 +62,5 @@ def accuracy_by_depth(
                 raise ValueError(
                     f"expected an answer to each of {len(asked)} problems, found {len(answers)}"
                 )
-            right += sum(a == evaluate(p) for a, p in zip(answers, asked, strict=True))
-        yield depth, DepthScore(right, [len(problem) for problem in problems])
+            correct += sum(a == evaluate(p) for a, p in zip(answers, asked, strict=True))
+        yield depth, DepthScore(correct, [len(problem) for problem in problems])

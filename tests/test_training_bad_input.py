@@ -28,7 +28,10 @@ from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, refused, seed
             "train boolean --out OUT --seeds 1,1",
             "expected different seeds of 0 or more, found [1, 1]",
         ),
-        ("train boolean --out OUT --estimator grad", "expected one of search, score"),
+        (
+            "train boolean --out OUT --estimator grad",
+            "expected one of search, score",
+        ),
         ("train boolean --out OUT --device abacus", "cpu or cuda, found 'abacus'"),
     ],
 )

@@ -31,7 +31,7 @@ from exactformer.training.parameters import (
     initial,
     outputs,
 )
-from exactformer.training.recipe import Recipe, change, recipe_for
+from exactformer.training.recipe import Recipe, recipe_by_method, recipe_for
 from exactformer.training.state import State, begin
 
 ROWS = {"boolean": 35, "arithmetic": 531, "listops": 5_901}  # the certificate's
@@ -349,7 +349,23 @@ def test_tolerance_leaves_a_gate_alone():
 
 def test_recipes():
     recipe = recipe_for(boolean())
-    assert change(recipe) == change(recipe, estimator=None, attempts=None) == recipe
-    assert change(recipe, estimator="search", attempts=2).attempts == 2
-    with pytest.raises(ValueError, match="expected one of search, score"):
-        change(recipe, estimator="gradient")
+    settings = {"estimator": None, "attempts": None}
+    assert recipe_by_method("staged", boolean(), settings) == recipe
+    settings = {"estimator": "search", "attempts": "2", "spread": "0.2"}  # words, or not
+    changed = recipe_by_method("staged", boolean(), settings)
+    assert changed == replace(recipe, estimator="search", attempts=2, spread=0.2)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("estimator", "gradient", "expected one of search, score"),
+        ("attempts", "2.5", "expected a whole number for attempts, found '2.5'"),
+        ("spread", "nan", "spread cannot be set to 'nan'"),
+        ("betas", "0.9", "betas cannot be set to '0.9'"),
+        ("rate", "0.1", "the method staged has no 'rate'"),
+    ],
+)
+def test_settings_that_are_none(name, value, message):
+    with pytest.raises(ValueError, match=message):
+        recipe_by_method("staged", boolean(), {name: value})

@@ -26,7 +26,7 @@ from exactformer.baselines.state import State
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.evaluate import accuracy_by_depth
+from exactformer.evaluate import scores_by_depth
 from exactformer.paper import published
 from exactformer.paper.files import table, write, write_both
 
@@ -272,7 +272,7 @@ def train_baseline(
 
 def _seed_record(recipe: Recipe, state: State, i: int, seed: int, problems: int) -> Record:
     depths = published.CRVNN_DEPTHS if recipe.network == "crvnn" else published.LOOPED_FULL_DEPTHS
-    scores = accuracy_by_depth(
+    scores = scores_by_depth(
         [Predictor.of_seed(recipe, state, i)],
         CATALOG[recipe.task](),
         depths,
@@ -286,7 +286,7 @@ def _seed_record(recipe: Recipe, state: State, i: int, seed: int, problems: int)
         "training accuracy": [round(one, 4), round(two, 4)],
         "best epoch": int(state.best_epoch[i]),
         "fitted": min(one, two) >= FITTED,
-        "accuracy": {str(depth): [score.right, problems] for depth, score in scores},
+        "accuracy": {str(depth): [score.correct, problems] for depth, score in scores},
         "curve": [[point["epoch"], point["loss"][i], point["depth 2"][i]] for point in thin],
     }
 

@@ -11,7 +11,7 @@ from rich.progress import MofNCompleteColumn, Progress
 
 from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import DepthScore, accuracy_by_depth
+from exactformer.evaluate import DepthScore, scores_by_depth
 from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.paper.files import table, write_both
@@ -30,7 +30,7 @@ def try_depths(
     def try_task(task: str) -> dict[int, DepthScore]:
         algebra, rng = CATALOG[task](), np.random.default_rng(0)
         scores = {}
-        for depth, score in accuracy_by_depth(models[task], algebra, depths, count, rng):
+        for depth, score in scores_by_depth(models[task], algebra, depths, count, rng):
             scores[depth] = score
             progress.advance(bars[task])
         return scores
@@ -56,12 +56,12 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
             mean, problems = np.mean(score.lengths), len(score.lengths)
             paper = published.MEAN_TOKENS[task][depth - 1]
             accuracy = f"{published.MODEL_SUMMARY[task].accuracy:.3f}"
-            right = f"{score.right} of {problems}"
+            right = f"{score.correct} of {problems}"
             lines[depth] += [right, accuracy, f"{mean:.2f}", f"{paper:.2f}"]
-            counts = f"{score.right},{problems},{mean:.2f},{max(score.lengths)}"
+            counts = f"{score.correct},{problems},{mean:.2f},{max(score.lengths)}"
             csv.append(f"{task},{depth},{counts},{accuracy},{paper:.2f}")
     answers = [score for by_depth in scores.values() for score in by_depth.values()]
-    right = sum(score.right for score in answers)
+    right = sum(score.correct for score in answers)
     asked = sum(len(score.lengths) for score in answers)
     markdown = ["# Table 5", "", "Made by `exactformer reproduce table5`.", ""]
     markdown += [f"Right at all depths together: **{right:,} of {asked:,}**.", ""]

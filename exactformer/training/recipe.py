@@ -6,7 +6,7 @@ A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, isfinite
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
@@ -159,7 +159,7 @@ def recipe_by_method(
             raise ValueError(f"the method {method} has no {name!r}")
         given[name] = _read(name, kind.__dataclass_fields__[name].type, value)
     if method == "staged":
-        return change(recipe_for(algebra), **given)
+        return replace(recipe_for(algebra), **given)
     return end_to_end_recipe(algebra, **given)
 
 
@@ -170,21 +170,14 @@ def _read(name: str, kind: object, value: object) -> object:
     try:
         if kind is bool:
             return {"true": True, "false": False}[value.lower()]
-        if kind in (int, float):
-            return kind(value)
+        if kind is int:
+            return int(value)
+        if kind is float and isfinite(number := float(value)):
+            return number
         if get_origin(kind) is Literal:
             return get_args(kind)[get_args(kind).index(value)]
     except (ValueError, KeyError):
         what = {bool: "true or false", int: "a whole number", float: "a number"}
-        expected = what.get(kind) or " or ".join(get_args(kind))
+        expected = what.get(kind) or f"one of {', '.join(get_args(kind))}"
         raise ValueError(f"expected {expected} for {name}, found {value!r}") from None
-    raise ValueError(f"{name} cannot be set by a word")
-
-
-def change(recipe: Recipe, **settings: object) -> Recipe:
-    """The recipe with those settings that are not None; the estimator's name is checked."""
-    given = {name: value for name, value in settings.items() if value is not None}
-    names = get_args(EstimatorName)
-    if given.get("estimator", names[0]) not in names:
-        raise ValueError(f"expected one of {', '.join(names)}, found {given['estimator']!r}")
-    return replace(recipe, **given)
+    raise ValueError(f"{name} cannot be set to {value!r}")
