@@ -120,7 +120,9 @@ class Sheet:
     headed: bool = False
 
     def fields(self, line: bytes) -> list[str]:
-        return line.decode().rstrip("\r").split("\t")
+        """Without labels a line is one field: a tab in it is a space like any other."""
+        text = line.decode().rstrip("\r")
+        return [text] if self.label is None else text.split("\t")
 
     def answer(self, line: bytes) -> str:
         rest = [field for i, field in enumerate(self.fields(line)) if i != self.label]

@@ -136,7 +136,7 @@ def test_boolean_is_learned_and_certified(tmp_path):
         (["--method", "end-to-end", "--set", "epochs=0"], "expected epochs and batch of 1 or more"),
         (
             ["--method", "end-to-end", "--set", "optimizer=sgd"],
-            "expected one of adam, adamw for optimizer",
+            "one of adam, adamw for optimizer",
         ),
         (["--set", "epochs=3"], "the method staged has no 'epochs'"),
     ],

@@ -171,7 +171,7 @@ class Wrong:
 
 def test_problems_that_come_out_right_are_counted():
     scores = try_depths({"boolean": [Wrong(), Wrong()]}, 2, 3, 100)["boolean"]  # type: ignore[list-item]
-    assert [scores[2].right, scores[3].right] == [100, 0]
+    assert [scores[2].correct, scores[3].correct] == [100, 0]
     rng = np.random.default_rng(0)
     for depth in (2, 3):
         drawn = [len(problem) for problem in draw(boolean(), depth, 100, rng)]
