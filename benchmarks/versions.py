@@ -23,18 +23,16 @@ TIMED = """
 import sys, time, json
 import numpy as np, torch
 import exactformer as ef
-from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.catalog import find_algebra
 from exactformer.domains.sampling import draw
-from exactformer.domains.expression import Expression
 device, work, repeats = sys.argv[1], json.loads(sys.argv[2]), 5
 
-def balanced(algebra, depth):
-    ids, operator = np.array(algebra.value_ids[1:2], dtype=np.int16), [algebra.first_operator]
+def balanced(algebra, depth):  # by names that every version has
+    text, operator = algebra.values[1], algebra.operators[0].symbol
     for _ in range(depth):
-        parts = algebra.notation.arrange(operator, [ids, ids])
-        ids = np.concatenate([[OPEN], *parts, [CLOSE]]).astype(np.int16)
-    return Expression(algebra, ids)
+        infix = algebra.notation == "infix"
+        text = f"({text}{operator}{text})" if infix else f"({operator} {text} {text})"
+    return ef.parse(algebra, text)
 
 def timed(run):
     if device == "cuda":
