@@ -2,7 +2,7 @@
    others name the axioms of Coq's real numbers. *)
 From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention
   GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums
-    RunningModel Scaling TypedAttention Units UnitsReceive.
+    RunningModel Scaling Speculate Strahler TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -78,3 +78,17 @@ Goal True. idtac "T5, what a unit adds up: UnitsReceive.unit_sum_received". Abor
 Print Assumptions UnitsReceive.unit_sum_received.
 Goal True. idtac "T5, the operator receives itself: UnitsReceive.operator_received". Abort.
 Print Assumptions UnitsReceive.operator_received.
+Goal True. idtac "T6, at most as many iterations as levels: Strahler.strahler_le_depth". Abort.
+Print Assumptions Strahler.strahler_le_depth.
+Goal True. idtac "T6, at most 1 + log2 of the values: Strahler.strahler_logarithmic". Abort.
+Print Assumptions Strahler.strahler_logarithmic.
+Goal True. idtac "T6, at most log2 of the values without unary operators: Strahler.strahler_logarithm". Abort.
+Print Assumptions Strahler.strahler_logarithm.
+Goal True. idtac "T6, one iteration keeps the value: Speculate.eval_next". Abort.
+Print Assumptions Speculate.eval_next.
+Goal True. idtac "T6, one iteration takes one off the number: Speculate.strahler_next". Abort.
+Print Assumptions Speculate.strahler_next.
+Goal True. idtac "T6, no fewer iterations than the number suffice: Speculate.iterations_are_strahler". Abort.
+Print Assumptions Speculate.iterations_are_strahler.
+Goal True. idtac "T6, and these leave the value: Speculate.value_is_left". Abort.
+Print Assumptions Speculate.value_is_left.
