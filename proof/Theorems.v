@@ -1,8 +1,9 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
 From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention
-  GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums
-    RunningModel Scaling Speculate Strahler TypedAttention Units UnitsReceive.
+  GatedResidual GlobalEvaluation MapTables MarginSound NextState Ranks ReductionMask Rounding
+  RoutedSums RunningModel Scaling Scan SpansInOrder Speculate Strahler TypedAttention Units
+  UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -92,3 +93,17 @@ Goal True. idtac "T6, no fewer iterations than the number suffice: Speculate.ite
 Print Assumptions Speculate.iterations_are_strahler.
 Goal True. idtac "T6, and these leave the value: Speculate.value_is_left". Abort.
 Print Assumptions Speculate.value_is_left.
+Goal True. idtac "T6, composition of tables is associative: Scan.gather_associative". Abort.
+Print Assumptions Scan.gather_associative.
+Goal True. idtac "T6, maps composed in any grouping: Scan.tables_in_any_grouping". Abort.
+Print Assumptions Scan.tables_in_any_grouping.
+Goal True. idtac "T6, the scan in pairs is the scan: Scan.scan_from_right_is_the_scan". Abort.
+Print Assumptions Scan.scan_from_right_is_the_scan.
+Goal True. idtac "T6, the scan evaluates the chains of a batch: SpansInOrder.scan_evaluates_chains". Abort.
+Print Assumptions SpansInOrder.scan_evaluates_chains.
+Goal True. idtac "T6, and so does that of tables: MapTables.scan_of_tables". Abort.
+Print Assumptions MapTables.scan_of_tables.
+Goal True. idtac "T6, the outermost chains are selected: SpansInOrder.outermost_are_the_chains". Abort.
+Print Assumptions SpansInOrder.outermost_are_the_chains.
+Goal True. idtac "T6, scan, select and write are one iteration: SpansInOrder.iteration_is_next". Abort.
+Print Assumptions SpansInOrder.iteration_is_next.
