@@ -1,0 +1,97 @@
+"""What the proof says of the logarithmic layer is about the code: the scan is scan.py's, the
+Strahler number strahler.py's, and holes, maps, values and outermost spans are those of speculate.py,
+iteration by iteration. Runs where Coq and OCaml are installed (`make proof`).
+"""
+
+import subprocess
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import exactformer as ef
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.sampling import draw
+from exactformer.domains.strahler import strahler
+from exactformer.model.encode import initial_state
+from exactformer.model.scan import scan_from_right
+from exactformer.model.speculate import steps
+from tests.algebras import ENDS, MINUS, S3
+
+
+def ask(checker: Path, option: str, text: str) -> list[str]:
+    done = subprocess.run(
+        [checker, option], input=text + "end\n", capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def line(numbers) -> str:
+    return " ".join(str(int(number)) for number in numbers)
+
+
+def test_the_scan_is_that_of_the_model(checker):
+    rng = np.random.default_rng(0)
+    text, expected = "", []
+    for m in [*range(1, 40), 100, 127, 128, 129]:
+        W = int(rng.integers(1, 6))
+        F, last = torch.from_numpy(rng.integers(0, W, (m, W))), int(rng.integers(W))
+        text += f"maps {W} {m} {line(F.flatten())} {last}\n"
+        expected.append(line(scan_from_right(F, last)))
+    assert ask(checker, "--scan", text) == expected
+
+
+def describe(algebra: Algebra) -> str:
+    lines = [f"values {len(algebra.values)} operators {len(algebra.operators)}"]
+    for operator in algebra.operators:
+        lines.append(str(len(operator.arities)))
+        for arity in operator.arities:
+            cases = [*product(range(len(algebra.values)), repeat=arity)]
+            lines.append(f"{arity} {len(cases)} {line(map(operator, cases))}")
+    return "\n".join(lines) + "\n"
+
+
+def words(expression: ef.Expression) -> str:
+    """The expression as the checker reads it: an operator first, then its operands."""
+    algebra = expression.algebra
+    open_spans: list[list] = [[]]  # the operands of each, its operator among them as a number
+    for token in expression.ids.tolist():
+        if token == OPEN:
+            open_spans.append([])
+        elif token == CLOSE:
+            parts = open_spans.pop()
+            (operator,) = (part for part in parts if isinstance(part, int))
+            operands = [part for part in parts if isinstance(part, str)]
+            open_spans[-1].append(f"span {operator} {len(operands)} {' '.join(operands)}")
+        elif token >= algebra.first_operator:
+            open_spans[-1].append(token - algebra.first_operator)
+        elif token in algebra.value_ids:
+            open_spans[-1].append(f"value {token - algebra.value_ids[0]}")
+    ((text,),) = open_spans
+    return text
+
+
+def test_the_iterations_are_those_of_the_layer(checker):
+    """Batches of expressions of all depths, to the end."""
+    rng = np.random.default_rng(1)
+    most = 0
+    for algebra in (ef.boolean(), ef.arithmetic(), ef.listops(3), MINUS, ENDS, S3):
+        model, text, expected = ef.construct(algebra), describe(algebra), []
+        V = len(algebra.values)
+        for _ in range(15):
+            batch = [e for depth in range(6) for e in draw(algebra, depth, 2, rng)]
+            rng.shuffle(batch)
+            text += f"batch {len(batch)} {' '.join(map(words, batch))}\n"
+            numbers = [strahler(e) for e in batch]
+            most = max(most, *numbers)
+            expected += ["strahler", line(numbers)]
+            X, _ = initial_state(batch, model.weights)
+            for step in steps(X, model.weights, V):
+                expected += ["holes", line(step.holes), "F", *map(line, step.F)]
+                expected += ["u", line(step.u), "top", line(step.top)]
+            values = [algebra.values.index(ef.oracle(e)) for e in batch]
+            expected += ["values", line(values)]
+        assert ask(checker, "--speculate", text) == expected
+    assert most >= 3
