@@ -1,8 +1,9 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
-From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention
+From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention Enter
   GatedResidual GlobalEvaluation MapTables MarginSound NextState Ranks ReductionMask Rounding
-  RoutedSums RunningModel Scaling Scan SpansInOrder Speculate Strahler TypedAttention Units
+  RoutedSums RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
+  TypedAttention Units
   UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
@@ -107,3 +108,9 @@ Goal True. idtac "T6, the outermost chains are selected: SpansInOrder.outermost_
 Print Assumptions SpansInOrder.outermost_are_the_chains.
 Goal True. idtac "T6, scan, select and write are one iteration: SpansInOrder.iteration_is_next". Abort.
 Print Assumptions SpansInOrder.iteration_is_next.
+Goal True. idtac "T6, the entries of a batch are those of its spans in order: Enter.enter_gives_the_spans". Abort.
+Print Assumptions Enter.enter_gives_the_spans.
+Goal True. idtac "T6, and these are words with holes: SpanWords.spans_are_words". Abort.
+Print Assumptions SpanWords.spans_are_words.
+Goal True. idtac "T6, F of the weights is F of the algebra: SpanWords.speculated_is_F". Abort.
+Print Assumptions SpanWords.speculated_is_F.

@@ -1,6 +1,6 @@
-"""What the proof says of the logarithmic layer is about the code: the scan is scan.py's, the
-Strahler number strahler.py's, and holes, maps, values and outermost spans are those of speculate.py,
-iteration by iteration. Runs where Coq and OCaml are installed (`make proof`).
+"""What the proof says of the logarithmic layer is about the code: the scan is that of scan.py, the
+Strahler number that of strahler.py, and holes, maps, values and outermost spans are those of
+speculate.py, iteration by iteration. Runs where Coq and OCaml are installed (`make proof`).
 """
 
 import subprocess
