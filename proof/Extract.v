@@ -4,6 +4,7 @@ From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlZBigInt ExtrOcamlNatInt.
 From Exactformer Require Import Circuit Feedforward Checker Margin Verdict Units.
 From Exactformer Require Import Expressions Strahler Speculate Scan SpansInOrder MapTables.
+From Exactformer Require Import GatedResidual LogarithmicIteration.
 
 (* rows without dense vectors *)
 Definition gate_rows := @gate_of row id.
@@ -34,9 +35,20 @@ Definition plain_step (a : algebra) (batch : seq (expr (plain a))) :
   let rows := map (@row_of (plain a) V id id) (in_text batch) in
   (map (@count_holes (plain a)) (in_text batch), rows, scan_from_right V.+1 rows V, outermost batch).
 
+(* and on states, of rows without dense vectors *)
+Definition plain_alphabet (a : algebra) : alphabet (plain a) [eqType of row] :=
+  @Alphabet (plain a) [eqType of row] (zero_row a) (one_hot a 0) (one_hot a 1)
+    (fun v : nat => one_hot a (value_token v)) (fun o : nat => one_hot a (operator_token a o)).
+Definition plain_value_of (a : algebra) (x : row) : option nat :=
+  ohead [seq v <- iota 0 (n_values a) | x == one_hot a (value_token v)].
+Definition iterate_log_rows (a : algebra) (w : weights) (batch : seq (seq row)) : seq (seq row) :=
+  @iterate_log (plain a) [eqType of row] (plain_alphabet a) (model_gates (id : row -> row) w)
+    (model_local (id : row -> row) id w) (@plain_value_of a) batch.
+
 Extraction Language OCaml.
 Extraction "exact.ml" verdict vocabulary_size compute depth_counts reduction_mask clusters ranks
   typed_attention gate_rows rank_gate_rows iterate_rows run_rows
   max_units min_units complement_of median_units median_mean_units sum_units saturating_units
   first_units difference_units implies_units
-  scan_from_right plain_leaf plain_node plain_strahler plain_value plain_next plain_step.
+  scan_from_right plain_leaf plain_node plain_strahler plain_value plain_next plain_step
+  iterate_log_rows.

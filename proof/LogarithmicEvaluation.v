@@ -182,4 +182,163 @@ apply: becomes_join (tail_ _); rewrite /worth c; apply: becomes_waiting.
 rewrite -/(notes_all es r) /es -{1}(cat_take_drop k a) map_cat notes_all_cat.
 by apply: becomes_join => //; apply: becomes_cell.
 Qed.
+
+(* ---- a batch of states ---- *)
+
+(* a padded expression with empty positions after it *)
+Notation state q := (state_of A q.1 q.2).
+Notation tree q := (strip q.1).
+Notation iterate_log := (iterate_log A G local value_of).
+Implicit Types qs : seq (padded L * nat).
+Let forest_ (q : padded L * nat) := forest_of_state A q.1 q.2.
+
+Let calm_join g h : calm (gate G) (join g h) = calm (gate G) g && calm (gate G) h.
+Proof. by elim: g => //= [x g ->|s _ g ->]; rewrite andbA. Qed.
+Let calm_joined gs h : calm (gate G) (joined gs h) = all (calm (gate G)) gs && calm (gate G) h.
+Proof. by elim: gs => //= g gs IH; rewrite calm_join IH andbA. Qed.
+Let calm_cells t g : all (fun x => (gate G x =? 0)%Z) t -> calm (gate G) g -> calm (gate G) (cells t g).
+Proof. by elim: t => //= x t IH /andP[-> /IH h] /h ->. Qed.
+
+Lemma calm_forest p : calm (gate G) (forest_of A p).
+Proof.
+elim/padded_induction: p => [l v r|o a IH] /=.
+  by apply: calm_cells; rewrite // all_cat /= !(gate_empties RG) (gate_value RG).
+rewrite (calm_cells (gate_empties RG _)) // andbT calm_joined /= calm_joined /= (gate_operator RG) /=.
+have : all (calm (gate G)) (map (forest_of A) a) by elim: a IH => //= q a IHa [-> /IHa].
+by rewrite -{1}(cat_take_drop (before L (size a)) (map _ a)) all_cat andbT.
+Qed.
+
+Let calm_states qs : all (calm (gate G)) (map forest_ qs).
+Proof.
+by elim: qs => //= q qs ->; rewrite calm_join calm_forest (calm_cells (gate_empties RG _)).
+Qed.
+
+Let states_flat qs : [seq state q | q <- qs] = map flat (map forest_ qs).
+Proof. by rewrite -map_comp; apply: eq_map => q /=; rewrite flat_state. Qed.
+
+Lemma entered_states qs :
+  entered A G [seq state q | q <- qs] = spans_of 0 (joined (map forest_ qs) Nil).
+Proof.
+rewrite /entered states_flat -(enter_gives_the_spans (gate_opening RG) (gate_closing RG)
+  (gate_empty RG) (calm_states qs)).
+rewrite (_ : flatten _ = flat (joined (map forest_ qs) Nil)); last by rewrite flat_joined cats0.
+by rewrite (count_opening (gate_opening RG) (gate_closing RG)) // calm_joined calm_states.
+Qed.
+
+Lemma faces_states i qs : map (map (@face cell)) (spans_of i (joined (map forest_ qs) Nil))
+  = map (open_word A) (in_text [seq tree q | q <- qs]).
+Proof.
+have of_empties i' n : spans_of i' (cells (empties n) Nil) = [::] by elim: n i' => /=.
+elim: qs i => // q qs IH i; rewrite /in_text map_cons all_spans_cons pmap_cat map_cat.
+rewrite [joined _ _]/= !spans_of_join of_empties cats0 map_cat (spans_are_words RG).
+by rewrite IH.
+Qed.
+
+Let takes_in_text es : all (@wf L) es ->
+  all (fun s : open_span L => takes s.1 (size s.2)) (in_text es).
+Proof.
+have one e : wf e -> all (@wf L) (spans e).
+  elim/expr_induction: e => //= o a IH; case/andP=> tk wa; rewrite tk wa /=.
+  by elim: a IH wa {tk} => //= e a IHa [h /IHa {}IHa] /andP[/h h1 /IHa]; rewrite all_cat h1.
+have all_ : all (@wf L) es -> all (@wf L) (all_spans es).
+  by elim: es => // e es IH /andP[/one h /IH]; rewrite all_spans_cons all_cat h.
+rewrite /in_text => /all_; elim: (all_spans es) => //= -[v|o a] l IH //= /andP[/andP[tk _] /IH ->].
+by rewrite size_map tk.
+Qed.
+
+(* scan and selection on the entries of a batch are those on its expressions *)
+Lemma notes_are_those_of_the_trees S es : all (@wf L) es ->
+  map (map (@face cell)) S = map (open_word A) (in_text es) ->
+  notes A G local value_of S = notes_all es None.
+Proof.
+move=> /takes_in_text tk faces.
+have scans : scan (speculated A G local value_of) S None = scan (@F L) (in_text es) None
+    /\ map (@holes_in cell) S = map (@count_holes L) (in_text es).
+  elim: S (in_text es) faces tk => [|E S IH] [|s l] //= [fE fS] /andP[ts tl].
+  have [-> ->] := IH l fS tl.
+  by rewrite (speculated_is_F RG RL value_ofK _ fE) // (holes_in_faces fE).
+case: scans => scans hs; rewrite /notes scans hs -[scan _ _ _]/(u es).
+rewrite -[outermost_from _ _]/(outermost es) outermost_are_the_chains.
+by rewrite scan_evaluates_chains.
+Qed.
+
+Lemma pwf_strip p : pwf p = wf (strip p).
+Proof.
+elim/padded_induction: p => //= o a IH; rewrite size_map all_map; congr andb.
+by elim: a IH => //= q a IHa [-> /IHa ->].
+Qed.
+
+Lemma next_states qs i r : all (fun q => pwf q.1) qs -> exists qs',
+  [/\ becomes i (joined (map forest_ qs) Nil) (notes_all [seq tree q | q <- qs] r)
+        (flatten [seq state q | q <- qs']),
+     [seq tree q | q <- qs'] = map (@next L) [seq tree q | q <- qs],
+     unzip2 qs' = unzip2 qs & shape [seq state q | q <- qs'] = shape [seq state q | q <- qs]].
+Proof.
+have size_of i' g N X : becomes i' g N X -> size X = size (flat g).
+  by case=> _ <-; rewrite size_reduce.
+elim: qs i r => [|[p m] qs IH] i r /=; first by exists [::].
+case/andP=> wp wqs; set r' := head r (map (@worth L) (all_spans [seq tree q | q <- qs])).
+have [p' [B np]] := next_stretch i r' wp.
+have B' : becomes i (forest_ (p, m)) (notes_of (strip p) r') (state_of A p' m).
+  rewrite -[notes_of _ _]cats0; apply: becomes_join => //.
+  by rewrite -[X in becomes _ _ _ X]cats0; apply: becomes_cells; apply: becomes_nil.
+have [qs' [Bs ns ms ss]] := IH (i + size (flat (forest_ (p, m)))) r wqs.
+exists ((p', m) :: qs'); rewrite /= np ns ms ss; split=> //.
+  by rewrite notes_all_cons; apply: becomes_join.
+by rewrite (size_of _ _ _ _ B') flat_state.
+Qed.
+
+(* One iteration of a batch: every expression becomes the next one. *)
+Theorem next_batch qs : all (fun q => wf (tree q)) qs -> exists qs',
+  [/\ iterate_log [seq state q | q <- qs] = [seq state q | q <- qs'],
+     [seq tree q | q <- qs'] = map (@next L) [seq tree q | q <- qs],
+     unzip2 qs' = unzip2 qs & shape [seq state q | q <- qs'] = shape [seq state q | q <- qs]].
+Proof.
+move=> wqs; have [|qs' [[_ E] ns ms ss]] := @next_states qs 0 None.
+  by apply: sub_all wqs => q; rewrite pwf_strip.
+exists qs'; split=> //; rewrite /iterate_log entered_states.
+rewrite (@notes_are_those_of_the_trees _ [seq tree q | q <- qs]) ?faces_states ?all_map //.
+rewrite -ss -[RHS]flattenK; congr reshape; rewrite -E; congr (reduce _ _ _ _ _ _).
+by rewrite flat_joined cats0 states_flat.
+Qed.
+
+(* ---- k iterations ---- *)
+
+Definition start (b : expr L * nat) : seq cell := layout A b.1 ++ empties b.2.
+
+(* the value in one position once k is the number or more; before that, spans are left *)
+Definition answers_log (k : nat) (b : expr L * nat) (X : seq cell) : Prop :=
+  let: (e, m) := b in let n := size (layout A e) in
+  if strahler e <= k then exists2 i, i < n & X = only A (n + m) i (eval e)
+  else opening A \in X.
+
+Theorem logarithmic_evaluation k (batch : seq (expr L * nat)) : all (fun b => wf b.1) batch ->
+  List.Forall2 (answers_log k) batch (ssrnat.iter k iterate_log (map start batch)).
+Proof.
+move=> wb; have strip_none e : strip (pad_none e) = e.
+  elim/expr_induction: e => //= o a IH; congr Node.
+  by elim: a IH => //= e a IHa [-> /IHa ->].
+have [qs [-> trees pads shapes]] : exists qs,
+    [/\ ssrnat.iter k iterate_log (map start batch) = [seq state q | q <- qs],
+       [seq tree q | q <- qs] = [seq ssrnat.iter k (@next L) b.1 | b <- batch],
+       unzip2 qs = unzip2 batch & shape [seq state q | q <- qs] = shape (map start batch)].
+  elim: k => [|k [qs [E trees pads shapes]]].
+    exists [seq (pad_none b.1, b.2) | b <- batch]; rewrite /unzip2 -!map_comp; split=> //.
+    - by apply: eq_map => -[e m]; rewrite /= /start /state_of layout_pad_none.
+    - by apply: eq_map => -[e m] /=; rewrite strip_none.
+    by congr shape; apply: eq_map => -[e m]; rewrite /= /start /state_of layout_pad_none.
+  have [|qs' [E' trees' pads' shapes']] := @next_batch qs.
+    rewrite -(all_map (fun q => tree q) (@wf L)) trees all_map; apply: sub_all wb => b /= wb.
+    by elim: k {E trees} => //= k; apply: wf_next.
+  exists qs'; rewrite iterS E E' trees' trees -map_comp pads' shapes'; split=> //.
+elim: batch qs trees pads shapes {wb} => [|[e m] batch IH] [|[p m'] qs] //= [te ts] [-> ps] [se ss].
+constructor; last exact: IH.
+have := iterations_are_strahler k e; have := eval_iterations k e; rewrite -te.
+rewrite /answers_log /=; case: p te se => [l v r|o a] te se /= ev <-.
+  exists l; first by move: se; rewrite /state_of playout_leaf /start !size_cat /= !size_nseq => se;
+    apply/ltP; move: se; rewrite -!plusE; lia.
+  rewrite -ev state_of_leaf width_leaf; congr (only A _ _ _).
+  by move: se; rewrite /state_of playout_leaf /start !size_cat /= !size_nseq => ->.
+by rewrite /state_of /playout /= inE eqxx.
+Qed.
 End Evaluation.

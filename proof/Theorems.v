@@ -1,10 +1,9 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
-From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention Enter
-  GatedResidual GlobalEvaluation MapTables MarginSound NextState Ranks ReductionMask Rounding
-  RoutedSums RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
-  TypedAttention Units
-  UnitsReceive.
+From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOneReduction
+  DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicEvaluation
+  MapTables MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel Scaling
+  Scan SpanWords SpansInOrder Speculate Strahler TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -114,3 +113,13 @@ Goal True. idtac "T6, and these are words with holes: SpanWords.spans_are_words"
 Print Assumptions SpanWords.spans_are_words.
 Goal True. idtac "T6, F of the weights is F of the algebra: SpanWords.speculated_is_F". Abort.
 Print Assumptions SpanWords.speculated_is_F.
+Goal True. idtac "T6, an outermost chain becomes its value: ChainReduction.becomes_value". Abort.
+Print Assumptions ChainReduction.becomes_value.
+Goal True. idtac "T6, one iteration of a batch of states: LogarithmicEvaluation.next_batch". Abort.
+Print Assumptions LogarithmicEvaluation.next_batch.
+Goal True. idtac "T6, the whole run: LogarithmicEvaluation.logarithmic_evaluation". Abort.
+Print Assumptions LogarithmicEvaluation.logarithmic_evaluation.
+Goal True. idtac "T6 with T2, checked weights are exact, dense vectors included: LogarithmicChecked.checked_weights_are_exact_in_log". Abort.
+Print Assumptions LogarithmicChecked.checked_weights_are_exact_in_log.
+Goal True. idtac "T6 with T2, without dense vectors: LogarithmicChecked.checked_rows_are_exact_in_log". Abort.
+Print Assumptions LogarithmicChecked.checked_rows_are_exact_in_log.

@@ -3,7 +3,8 @@
      checker FILE...     checks dumps that exactformer/kernel.py writes, one line for each:
                          `exact`, or the first thing that fails. Exit status 1 if any is not exact.
      checker --circuit   reads weights and states from standard input and prints what `iterate` and
-                         `run` make of them, to be compared with model/circuit.py.
+                         `run` make of them, to be compared with model/circuit.py; and what an
+                         iteration of the logarithmic layer does, with model/speculate.py.
      checker --units     reads names of rules, each with a number of values and of slots, and prints
                          their units, to be compared with domains/units.py.
      checker --scan      reads maps and prints their scan, to be compared with model/scan.py.
@@ -156,8 +157,15 @@ let circuit () =
           (fun (x, iterations) -> show (Printf.sprintf "run %d" iterations) (List.map show_row x))
           (Exact.run_rows w batch);
         go ()
+    | "log" ->
+        let values = count next in
+        let operators = List.init (d - 2 - values) (fun _ -> []) in
+        let a = Exact.{ last_value = values - 1; operators; prefix = true } in
+        let batch = listed matrix next in
+        List.iter (fun x -> show "log" (List.map show_row x)) (Exact.iterate_log_rows a w batch);
+        go ()
     | "end" -> ()
-    | word -> raise (Bad (Printf.sprintf "expected iterate, run or end, found %S" word))
+    | word -> raise (Bad (Printf.sprintf "expected iterate, run, log or end, found %S" word))
   in
   go ()
 
