@@ -1,6 +1,6 @@
 """What the proof says of the logarithmic layer is about the code: the scan is that of scan.py, the
-Strahler number that of strahler.py, and holes, maps, values and outermost spans are those of
-speculate.py, iteration by iteration. Runs where Coq and OCaml are installed (`make proof`).
+Strahler number that of strahler.py, and holes, maps, values, outermost spans and states are those
+of speculate.py, iteration by iteration. Runs where Coq and OCaml are installed (`make proof`).
 """
 
 import subprocess
@@ -14,9 +14,12 @@ import exactformer as ef
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.sampling import draw
 from exactformer.domains.strahler import strahler
+from exactformer.model.circuit import Weights
 from exactformer.model.encode import initial_state
+from exactformer.model.feedforward import MLP
 from exactformer.model.scan import scan_from_right
 from exactformer.model.speculate import steps
+from tests import test_proof as proof
 from tests.algebras import ENDS, MINUS, S3
 
 
@@ -53,7 +56,7 @@ def describe(algebra: Algebra) -> str:
     return "\n".join(lines) + "\n"
 
 
-def words(expression: ef.Expression) -> str:
+def tree(expression: ef.Expression) -> str:
     """The expression as the checker reads it: an operator first, then its operands."""
     algebra = expression.algebra
     open_spans: list[list] = [[]]  # the operands of each, its operator among them as a number
@@ -83,7 +86,7 @@ def test_the_iterations_are_those_of_the_layer(checker):
         for _ in range(15):
             batch = [e for depth in range(6) for e in draw(algebra, depth, 2, rng)]
             rng.shuffle(batch)
-            text += f"batch {len(batch)} {' '.join(map(words, batch))}\n"
+            text += f"batch {len(batch)} {' '.join(map(tree, batch))}\n"
             numbers = [strahler(e) for e in batch]
             most = max(most, *numbers)
             expected += ["strahler", line(numbers)]
@@ -95,3 +98,29 @@ def test_the_iterations_are_those_of_the_layer(checker):
             expected += ["values", line(values)]
         assert ask(checker, "--speculate", text) == expected
     assert most >= 3
+
+
+def test_the_states_are_those_of_the_layer(checker):
+    """Row by row, with zero rows strewn in."""
+    rng = np.random.default_rng(2)
+    iterations = 0
+    for algebra in (ef.boolean(), MINUS, ENDS, S3):
+        weights = ef.construct(algebra, "closed").weights
+        f = weights.f
+        assert isinstance(f, MLP)
+        # the threshold between 0 and 1 is at 1/2: all outputs twice are whole numbers
+        twice = MLP(f.W_1, f.b_1, 2 * f.W_2, 2 * f.b_2, f.activation)
+        weights = Weights(weights.G_PE, weights.W_Q, weights.W_K, twice, G_R=weights.G_R)
+        text, expected = proof.describe(weights), []
+        for _ in range(6):
+            batch = [e for depth in range(4) for e in draw(algebra, depth, 1, rng)]
+            X, _ = initial_state(batch, weights)
+            n = X.shape[1] * 3 // 2  # a third of the positions are zero
+            places = np.sort(rng.choice(n, X.shape[1], replace=False))
+            X = torch.zeros(len(X), n, X.shape[2]).index_copy_(1, torch.from_numpy(places), X)
+            for step in steps(X, weights, len(algebra.values)):
+                text += f"log {len(algebra.values)} {len(X)} {' '.join(map(proof.words, X))}\n"
+                expected += [row for x in step.X for row in ("log", *proof.show(x))]
+                X, iterations = step.X, iterations + 1
+        assert ask(checker, "--circuit", text) == expected
+    assert iterations > 40
