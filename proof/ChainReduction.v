@@ -3,8 +3,8 @@
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Ranks Forests GatedResidual Expressions PaddedExpressions.
-From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder Enter.
-From Exactformer Require Import SpanWords LogarithmicIteration.
+From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder.
+From Exactformer Require Import Enter SpanWords LogarithmicIteration.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 Section Becomes.
@@ -52,7 +52,8 @@ Qed.
 
 Lemma becomes_cell i x g N X : becomes i.+1 g N X -> becomes i (Cell x g) N (x :: X).
 Proof.
-case=> sN <-; split=> //; rewrite [flat _]/= [spans_of _ _]/= -cat1s reduce_cat [size [:: _]]/= addn1.
+case=> sN <-; split=> //; rewrite [flat _]/= [spans_of _ _]/= -cat1s reduce_cat.
+rewrite [size [:: _]]/= addn1.
 by rewrite (kept_before _ (spans_within _ _ _ _)).
 Qed.
 
@@ -94,7 +95,8 @@ have -> : zip (iota i (size (flat (Span s g)))) (flat (Span s g)) = [:: (i, open
     ++ zip (iota i.+1 (size (flat s))) (flat s) ++ [:: (i.+1 + size (flat s), closing A)]
     ++ zip (iota (i + (size (flat s)).+2) (size (flat g))) (flat g).
   by rewrite /= size_cat iotaD zip_cat ?size_iota //= !addnS addSn.
-have E j : (j \in cover i (Span s g)) = [|| j == i, j \in positions (own (i + (size (flat s)).+2) g),
+have E j : (j \in cover i (Span s g)) = [|| j == i,
+    j \in positions (own (i + (size (flat s)).+2) g),
     j \in positions (span_entries i s), j \in flatten (map positions (spans_of i.+1 s))
     | j \in flatten (map positions (spans_of (i + (size (flat s)).+2) g))].
   rewrite (_ : cover i (Span s g) = (i :: positions (own (i + (size (flat s)).+2) g))

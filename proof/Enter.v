@@ -1,9 +1,10 @@
-(* The entries of all spans, exactformer/model/speculate.py: every token is an entry of its own span,
-   every inner span a hole in the span around it. Sorted by depth, the entries of a span stand side by
-   side, and a span's number is that of its `(` in the order of the text.
+(* The entries of all spans, exactformer/model/speculate.py: every token is an entry of its own
+   span, every inner span a hole in the span around it. Sorted by depth, the entries of a span stand
+   side by side, and a span's number is that of its `(` in the order of the text.
 
    On a sequence with matching parentheses (a forest) that gives the spans in the order of the text,
-   each with its own tokens and holes. Spans that touch do no harm here: `separate` is not needed. *)
+   each with its own tokens and holes. Spans that touch do no harm here: `separate` is not
+   needed. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Forests.
@@ -49,7 +50,8 @@ Fixpoint sorted_items (i c : nat) (batch : seq (seq cell)) : seq item :=
     sorted (size X) (items i c X (depth_counts (map gate X)))
     ++ sorted_items (i + size X) (c + count_mem opening X) batch
   else [::].
-Definition enter (batch : seq (seq cell)) : seq (nat * entry) := numbered 0 (sorted_items 0 0 batch).
+Definition enter (batch : seq (seq cell)) : seq (nat * entry) :=
+  numbered 0 (sorted_items 0 0 batch).
 
 Definition of_span (E : seq (nat * entry)) (j : nat) : seq entry := [seq t.2 | t <- E & t.1 == j].
 
@@ -220,11 +222,13 @@ elim: g id i c k => //= [x g IH|s IHs g IH] id i c k kd.
   by case: ifP => _ //=; rewrite at_depth_cons (ltn_eqF kd).
 case/andP=> cs cg; have co : (closing == opening) = false.
   by apply/eqP => E; move: gate_closing; rewrite E gate_opening.
-have skip l : at_depth d ((if 0 < k then [:: (Z.of_nat k, c.+1, (i, true, opening))] else [::]) ++ l)
+have skip l :
+    at_depth d ((if 0 < k then [:: (Z.of_nat k, c.+1, (i, true, opening))] else [::]) ++ l)
     = at_depth d l.
   by case: ifP => _ //=; rewrite at_depth_cons (ltn_eqF kd).
 rewrite at_depth_cons skip at_depth_cat at_depth_cons; case: (d =P k.+1) => [E|/eqP ne].
-  subst d; rewrite eqxx /= eqxx numbered_cat; have [-> ->] := directly_within c.+1 i.+1 c.+1 (ltn0Sn k) cs.
+  subst d; rewrite eqxx /= eqxx numbered_cat.
+  have [-> ->] := directly_within c.+1 i.+1 c.+1 (ltn0Sn k) cs.
   by rewrite /= co IH // map_cat -catA.
 have {}kd : k.+1 < d by rewrite ltn_neqAle eq_sym ne.
 by rewrite eq_sym (negbTE ne) numbered_cat IHs // IH // ltnW.
@@ -233,7 +237,8 @@ Qed.
 Lemma numbered_sorted id n i c g : calm g ->
   numbered id (sorted n (forest_items i c 0 g)) = flatten [seq deep d i c 0 g | d <- iota 1 n].
 Proof.
-move=> cg; rewrite /sorted; have : all (leq 1) (iota 1 n) by apply/allP => d; rewrite mem_iota; case/andP.
+move=> cg; rewrite /sorted.
+have : all (leq 1) (iota 1 n) by apply/allP => d; rewrite mem_iota; case/andP.
 elim: (iota 1 n) id => //= d l IH id /andP[d0 /IH E].
 by rewrite numbered_cat E numbered_deep.
 Qed.

@@ -33,7 +33,8 @@ Definition plain_step (a : algebra) (batch : seq (expr (plain a))) :
     seq nat * seq (seq nat) * seq nat * seq bool :=
   let V := n_values a in
   let rows := map (@row_of (plain a) V id id) (in_text batch) in
-  (map (@count_holes (plain a)) (in_text batch), rows, scan_from_right V.+1 rows V, outermost batch).
+  (map (@count_holes (plain a)) (in_text batch), rows, scan_from_right V.+1 rows V,
+   outermost batch).
 
 (* and on states, of rows without dense vectors *)
 Definition plain_alphabet (a : algebra) : alphabet (plain a) [eqType of row] :=

@@ -1,11 +1,11 @@
-(* T6: the logarithmic layer leaves the value of each expression of a batch in one position of it and
-   nothing elsewhere, after as many iterations as its Horton-Strahler number is and not before; if
-   gates and local map are right, as T2 says of checked weights. *)
+(* T6: the logarithmic layer leaves the value of each expression of a batch in one position of it
+   and nothing elsewhere, after as many iterations as its Horton-Strahler number is and not before;
+   if gates and local map are right, as T2 says of checked weights. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Ranks Forests GatedResidual Expressions PaddedExpressions.
-From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder Enter.
-From Exactformer Require Import SpanWords LogarithmicIteration ChainReduction.
+From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder.
+From Exactformer Require Import Enter SpanWords LogarithmicIteration ChainReduction.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 Section Evaluation.
@@ -70,7 +70,8 @@ rewrite {}/N; have -> : flatten (map (outermost_chains true) es) = nseq (size (a
   elim: es {ces u cs} => //= e es ->; by rewrite marks all_spans_cons size_cat nseqD.
 have sa : size (after u r) = size (all_spans es) by rewrite size_after size_map.
 split; first by rewrite !size_zip size_nseq sa size_map !minnn.
-rewrite {}/u in sa *; move: (after _ r) sa; elim: (all_spans es) cs => [|e l IH] /=; first by move=> _ [|y ys].
+rewrite {}/u in sa *; move: (after _ r) sa.
+elim: (all_spans es) cs => [|e l IH] /=; first by move=> _ [|y ys].
 by case/andP=> ce /IH {}IH [|y ys] //= [/IH ->]; rewrite /worth ce.
 Qed.
 
@@ -109,7 +110,8 @@ Qed.
 Let take_parts (T T' : Type) k (a : seq T) (b b' : seq T') : size b = size (take k a) ->
   size b' = size (drop k a) -> take k (b ++ b') = b /\ drop k (b ++ b') = b'.
 Proof.
-case: (leqP k (size a)) => le; first by rewrite size_takel // => <- _; rewrite take_size_cat ?drop_size_cat.
+case: (leqP k (size a)) => le.
+  by rewrite size_takel // => <- _; rewrite take_size_cat ?drop_size_cat.
 rewrite (take_oversize (ltnW le)) (drop_oversize (ltnW le)) => sb /size0nil ->.
 by rewrite cats0 take_oversize ?drop_oversize // sb ltnW.
 Qed.
@@ -147,8 +149,9 @@ rewrite notes_of_node next_node; case c: (chain (Node o es)).
   have tk' : takes o (size (map (@eval L) es)) by rewrite !size_map.
   have [l [t Y]] := local_case RL tk'.
   rewrite -(put_is_a_word faces (chain_filled r c)) in Y.
-  have sN' : size (zip (zip (map (@worth L) (all_spans es)) (flatten (map (outermost_chains true) es)))
-      (after (map (@worth L) (all_spans es)) r)) = opens s.
+  have sN' : size (zip (zip (map (@worth L) (all_spans es))
+      (flatten (map (outermost_chains true) es))) (after (map (@worth L) (all_spans es)) r))
+      = opens s.
     rewrite sN; have := opens_forest (PNode o a); rewrite [spans _]/= [size _]/= -/(all_spans es).
     have -> : forest_of A (PNode o a) = join (Span s Nil) (cells (empties (tail L)) Nil).
       by rewrite /s -joined_join !map_take !map_drop.
@@ -166,8 +169,10 @@ case/andP: w12 => w1 w2; have [i1 i2] : foldr (fun p => and (forall i r, pwf p -
       exists p', becomes i (forest_of A p) (notes_of (strip p) r) (playout A p')
       /\ strip p' = next (strip p))) True (drop k a).
   by rewrite -{1}(cat_take_drop k a) in IH; elim: (take k a) IH => //= q b IHb [hq /IHb []].
-have [b1 [B1 n1]] := list_ _ i.+1 (head r (map (@worth L) (all_spans (map strip (drop k a))))) w1 i1.
-have [b2 [B2 n2]] := list_ _ (i.+1 + size (flat (joined (map (forest_of A) (take k a)) Nil))).+1 r w2 i2.
+have [b1 [B1 n1]] :=
+  list_ _ i.+1 (head r (map (@worth L) (all_spans (map strip (drop k a))))) w1 i1.
+have [b2 [B2 n2]] :=
+  list_ _ (i.+1 + size (flat (joined (map (forest_of A) (take k a)) Nil))).+1 r w2 i2.
 have s1 : size b1 = size (take k a) by rewrite -(size_map strip) n1 !size_map.
 have s2 : size b2 = size (drop k a) by rewrite -(size_map strip) n2 !size_map.
 have [t1 t2] := take_parts s1 s2.
@@ -196,14 +201,16 @@ Let calm_join g h : calm (gate G) (join g h) = calm (gate G) g && calm (gate G) 
 Proof. by elim: g => //= [x g ->|s _ g ->]; rewrite andbA. Qed.
 Let calm_joined gs h : calm (gate G) (joined gs h) = all (calm (gate G)) gs && calm (gate G) h.
 Proof. by elim: gs => //= g gs IH; rewrite calm_join IH andbA. Qed.
-Let calm_cells t g : all (fun x => (gate G x =? 0)%Z) t -> calm (gate G) g -> calm (gate G) (cells t g).
+Let calm_cells t g : all (fun x => (gate G x =? 0)%Z) t -> calm (gate G) g ->
+  calm (gate G) (cells t g).
 Proof. by elim: t => //= x t IH /andP[-> /IH h] /h ->. Qed.
 
 Lemma calm_forest p : calm (gate G) (forest_of A p).
 Proof.
 elim/padded_induction: p => [l v r|o a IH] /=.
   by apply: calm_cells; rewrite // all_cat /= !(gate_empties RG) (gate_value RG).
-rewrite (calm_cells (gate_empties RG _)) // andbT calm_joined /= calm_joined /= (gate_operator RG) /=.
+rewrite (calm_cells (gate_empties RG _)) // andbT calm_joined /= calm_joined /=.
+rewrite (gate_operator RG) /=.
 have : all (calm (gate G)) (map (forest_of A) a) by elim: a IH => //= q a IHa [-> /IHa].
 by rewrite -{1}(cat_take_drop (before L (size a)) (map _ a)) all_cat andbT.
 Qed.

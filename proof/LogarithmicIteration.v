@@ -4,8 +4,8 @@
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Ranks Forests GatedResidual Expressions PaddedExpressions.
-From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder Enter.
-From Exactformer Require Import SpanWords.
+From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder.
+From Exactformer Require Import Enter SpanWords.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 (* what comes after each place of a list, r after the last one *)
@@ -91,7 +91,8 @@ Proof.
 have weak i' j n m T : i' <= j -> j + n <= i' + m -> within j n T -> within i' m T.
   move=> ij nm; apply: sub_all => t; apply: sub_all => e /andP[a b]; rewrite (leq_trans ij a) /=.
   exact: leq_trans b nm.
-have zip_cat_any (S S' : seq (seq entry)) N' : exists N1 N2, zip (S ++ S') N' = zip S N1 ++ zip S' N2.
+have zip_cat_any (S S' : seq (seq entry)) N' :
+    exists N1 N2, zip (S ++ S') N' = zip S N1 ++ zip S' N2.
   elim: S N' => [|x S IH] N'; first by exists [::], N'; case: N'.
   case: N' => [|y N']; first by exists [::], [::]; case: (S').
   by have [N1 [N2 E]] := IH N'; exists (y :: N1), N2; rewrite /= E.
@@ -99,7 +100,8 @@ elim: g i N => [|x g IH|s IHs g IH] i N; first by case: N.
   by apply: weak (IH i.+1 N); rewrite //= addSnnS.
 case: N => [|y N] //; rewrite [spans_of _ _]/= [zip _ _]/= within_cons; apply/andP; split.
   have -> : (span_entries i s, y).1
-    = [:: (i, false, opening A)] ++ own i.+1 s ++ [:: (i.+1 + size (flat s), false, closing A)] by [].
+    = [:: (i, false, opening A)] ++ own i.+1 s
+      ++ [:: (i.+1 + size (flat s), false, closing A)] by [].
   rewrite !all_cat !all_seq1; apply/and3P; split.
     by rewrite /position /= leqnn addnS ltnS leq_addr.
     apply: sub_all (own_within i.+1 s) => e /andP[a b]; rewrite (ltnW a) /=.
@@ -159,7 +161,8 @@ have [|-> ->] := untouched (j := j) w; first by rewrite negb_and -ltnNge b.
 by rewrite orbF; case: find_cell.
 Qed.
 
-Lemma reduce_after T T' i m X : within m (i - m) T -> m <= i -> reduce (T ++ T') i X = reduce T' i X.
+Lemma reduce_after T T' i m X : within m (i - m) T -> m <= i ->
+  reduce (T ++ T') i X = reduce T' i X.
 Proof.
 move=> w le; apply: eq_reduce => j /andP[a _]; rewrite finished_cat written_cat.
 have [|-> ->] := untouched (j := j) w; first by rewrite negb_and subnKC // -leqNgt a orbT.

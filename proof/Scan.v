@@ -1,6 +1,6 @@
 (* The scan, exactformer/model/scan.py: u_j = F_j(u_{j+1}), from the right. Composition of maps is
-   associative, so neighbours may be composed first, in any grouping; the groups of scan.py are pairs,
-   pairs of pairs and so on. *)
+   associative, so neighbours may be composed first, in any grouping; the groups of scan.py are
+   pairs, pairs of pairs and so on. *)
 From mathcomp Require Import all_ssreflect.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 

@@ -1,10 +1,11 @@
-(* What each span of a state holds, and F as the weights compute it. With a value in its hole, a span
-   is a span of depth 1 (a word), the very case that the checker has looked at; so the F that comes
-   from the local map is the F of the algebra. *)
+(* What each span of a state holds, and F as the weights compute it. With a value in its hole, a
+   span is a span of depth 1 (a word), the very case that the checker has looked at; so the F that
+   comes from the local map is the F of the algebra. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Ranks Forests GatedResidual Expressions PaddedExpressions.
-From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder Enter.
+From Exactformer Require Import NextState GlobalEvaluation Strahler Speculate Scan SpansInOrder.
+From Exactformer Require Import Enter.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 Section Words.
@@ -137,7 +138,8 @@ Qed.
 
 (* with a value in its hole, or without a hole, a span is a word *)
 Lemma put_is_a_word x E s (values : seq (value L)) : map face E = open_word s ->
-  [seq if y is Some v then Some v else x | y <- s.2] = map Some values -> put x E = word A s.1 values.
+  [seq if y is Some v then Some v else x | y <- s.2] = map Some values ->
+  put x E = word A s.1 values.
 Proof.
 move=> h filled; have sz : size values = size s.2.
   by rewrite -(size_map Some) -filled size_map.
@@ -159,6 +161,16 @@ Proof.
 move=> h filled tk; rewrite /try_value (put_is_a_word h filled).
 have [l [r ->]] := local_case RL tk; rewrite /span_value /full filter_cat /=.
 by rewrite -!/(full A _) !full_empties (value_not_empty RG) /= value_ofK.
+Qed.
+
+(* Every position of every trial sees a case: what the checker has looked at, and what the theorem
+   on rounding (RunningModel.v) is about. *)
+Theorem every_trial_is_a_case E s v : map face E = open_word s -> takes s.1 (size s.2) ->
+  All (sees_case A G) (reduced (rank_gate G) (@Sees cell) (put (Some v) E)).
+Proof.
+move=> h tk; rewrite (@put_is_a_word _ _ _ (fill v s.2) h).
+  by apply: (reduced_sees RG) (erefl _); rewrite size_map.
+by rewrite /fill -map_comp; apply: eq_map => -[].
 Qed.
 
 (* the F of the weights is the F of the algebra *)

@@ -1,6 +1,6 @@
 (* All spans of a batch in the order of their `(`, and the scan over them. The hole of span j holds
-   u_{j+1}: a span's only inner span comes right after it; and a span without a hole does not look at
-   what comes after it. So neither siblings nor the sequences of a batch need marks between them.
+   u_{j+1}: a span's only inner span comes right after it; and a span without a hole does not look
+   at what comes after it. So neither siblings nor the sequences of a batch need marks between them.
 
    The scan gives each span the value of its expression if that is a chain, and nothing otherwise;
    `outermost` then selects the spans that an iteration (`next`) replaces. *)

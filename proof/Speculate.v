@@ -1,6 +1,6 @@
-(* The logarithmic layer on expressions, exactformer/model/speculate.py: one iteration replaces every
-   chain of spans by its value. That keeps the value of the expression and takes exactly one off its
-   Horton-Strahler number, so an expression takes as many iterations as that number is. *)
+(* The logarithmic layer on expressions, exactformer/model/speculate.py: one iteration replaces
+   every chain of spans by its value. That keeps the value of the expression and takes exactly one
+   off its Horton-Strahler number, so an expression takes as many iterations as that number is. *)
 From mathcomp Require Import all_ssreflect.
 From Exactformer Require Import Expressions GlobalEvaluation Strahler.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.

@@ -82,7 +82,8 @@ case: a IH wa => //= e a [h _] /andP[/h h1 _] _; exact: leq_trans h1 (leq_addr _
 Qed.
 
 Let zip_all k a : foldr (fun e => and (wf e -> 2 ^ strahler e <= 2 ^ k * values e)) True a ->
-  all (@wf L) a -> all (fun p => 2 ^ p.1 <= 2 ^ k * p.2) (zip (map (@strahler L) a) (map (@values L) a)).
+  all (@wf L) a ->
+  all (fun p => 2 ^ p.1 <= 2 ^ k * p.2) (zip (map (@strahler L) a) (map (@values L) a)).
 Proof. by elim: a => //= e a IH [h /IH {}IH] /andP[/h -> /IH]. Qed.
 
 (* one more than the logarithm of the values, at most *)
@@ -90,7 +91,8 @@ Theorem strahler_logarithmic e : all_take 1 -> wf e -> 2 ^ strahler e <= 2 * val
 Proof.
 move=> some; elim/expr_induction: e => // o a IH we; case/andP: (we) => _ wa.
 have := @span_number_values 1 (map (@strahler L) a) (map (@values L) a).
-rewrite expn1 !size_map [values _]/= [strahler _]/=; case: (posnP (largest _)) => [l0 _|l0]; last first.
+rewrite expn1 !size_map [values _]/= [strahler _]/=.
+case: (posnP (largest _)) => [l0 _|l0]; last first.
   by apply=> //; apply: (@zip_all 1).
 have -> : span_number (map (@strahler L) a) = 1.
   by apply/maxn_idPl; rewrite l0 leq_b1.
@@ -109,7 +111,8 @@ case: (posnP (largest _)) => [l0 _|l0]; last first.
     split=> // /h; rewrite expn0 mul1n.
 have -> : span_number (map (@strahler L) a) = 1.
   by apply/maxn_idPl; rewrite l0 leq_b1.
-case: a tk wa {IH l0} => [|e [|e' a]] /= /two // _ /and3P[/(values_pos some) h /(values_pos some) h' _].
+case: a tk wa {IH l0} => [|e [|e' a]] /= /two // _ /and3P[].
+move=> /(values_pos some) h /(values_pos some) h' _.
 by rewrite expn1; apply: (@leq_add 1 1) => //; apply: leq_trans h' (leq_addr _ _).
 Qed.
 End Bounds.

@@ -1,9 +1,10 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
 From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOneReduction
-  DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicEvaluation
-  MapTables MarginSound NextState Ranks ReductionMask Rounding RoutedSums RunningModel Scaling
-  Scan SpanWords SpansInOrder Speculate Strahler TypedAttention Units UnitsReceive.
+  DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicDevice
+  LogarithmicEvaluation MapTables MarginSound NextState Ranks ReductionMask Rounding RoutedSums
+  RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler TypedAttention Units
+  UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -111,6 +112,8 @@ Goal True. idtac "T6, the entries of a batch are those of its spans in order: En
 Print Assumptions Enter.enter_gives_the_spans.
 Goal True. idtac "T6, and these are words with holes: SpanWords.spans_are_words". Abort.
 Print Assumptions SpanWords.spans_are_words.
+Goal True. idtac "T6, every trial is a case of the check: SpanWords.every_trial_is_a_case". Abort.
+Print Assumptions SpanWords.every_trial_is_a_case.
 Goal True. idtac "T6, F of the weights is F of the algebra: SpanWords.speculated_is_F". Abort.
 Print Assumptions SpanWords.speculated_is_F.
 Goal True. idtac "T6, an outermost chain becomes its value: ChainReduction.becomes_value". Abort.
@@ -123,3 +126,5 @@ Goal True. idtac "T6 with T2, checked weights are exact, dense vectors included:
 Print Assumptions LogarithmicChecked.checked_weights_are_exact_in_log.
 Goal True. idtac "T6 with T2, without dense vectors: LogarithmicChecked.checked_rows_are_exact_in_log". Abort.
 Print Assumptions LogarithmicChecked.checked_rows_are_exact_in_log.
+Goal True. idtac "T6 with T3 and T4, trials on a device: LogarithmicDevice.trials_are_exact". Abort.
+Print Assumptions LogarithmicDevice.trials_are_exact.

@@ -123,4 +123,4 @@ def test_the_states_are_those_of_the_layer(checker):
                 expected += [row for x in step.X for row in ("log", *proof.show(x))]
                 X, iterations = step.X, iterations + 1
         assert ask(checker, "--circuit", text) == expected
-    assert iterations > 40
+    assert iterations > 30
