@@ -3,7 +3,8 @@
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith.
 From Exactformer Require Import Circuit GatedResidual Expressions PaddedExpressions NextState.
-From Exactformer Require Import GlobalEvaluation Checker LogarithmicIteration LogarithmicEvaluation.
+From Exactformer Require Import GlobalEvaluation Strahler Checker LogarithmicIteration.
+From Exactformer Require Import LogarithmicEvaluation LogarithmicRun.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 
 Section Checked.
@@ -31,6 +32,15 @@ Theorem checked_weights_are_exact_in_log k (batch : seq (expr L * nat)) :
   List.Forall2 (answers_log A k) batch (ssrnat.iter k iterate (map (start A) batch)).
 Proof.
 exact: (logarithmic_evaluation (gates_right RB ok) (local_right RB ok) value_ofK).
+Qed.
+
+Theorem checked_run_is_exact_in_log fuel (batch : seq (expr L * nat)) :
+  all (fun b => wf b.1) batch -> all (fun b => strahler b.1 <= fuel) batch ->
+  List.Forall2 (answers_by_number A) batch
+    (run_log A (model_gates read w) (model_local read write w) value_of fuel
+      [seq (start A b, 0) | b <- batch]).
+Proof.
+exact: (run_log_evaluates (gates_right RB ok) (local_right RB ok) value_ofK).
 Qed.
 End Checked.
 

@@ -2,9 +2,9 @@
    others name the axioms of Coq's real numbers. *)
 From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOneReduction
   DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicDevice
-  LogarithmicEvaluation MapTables MarginSound NextState Ranks ReductionMask Rounding RoutedSums
-  RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler TypedAttention Units
-  UnitsReceive.
+  LogarithmicEvaluation LogarithmicRun MapTables MarginSound NextState Ranks ReductionMask
+  Rounding RoutedSums RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
+  TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -120,10 +120,14 @@ Goal True. idtac "T6, an outermost chain becomes its value: ChainReduction.becom
 Print Assumptions ChainReduction.becomes_value.
 Goal True. idtac "T6, one iteration of a batch of states: LogarithmicEvaluation.next_batch". Abort.
 Print Assumptions LogarithmicEvaluation.next_batch.
-Goal True. idtac "T6, the whole run: LogarithmicEvaluation.logarithmic_evaluation". Abort.
+Goal True. idtac "T6, k iterations: LogarithmicEvaluation.logarithmic_evaluation". Abort.
 Print Assumptions LogarithmicEvaluation.logarithmic_evaluation.
+Goal True. idtac "T6, the whole run: LogarithmicRun.run_log_evaluates". Abort.
+Print Assumptions LogarithmicRun.run_log_evaluates.
 Goal True. idtac "T6 with T2, checked weights are exact, dense vectors included: LogarithmicChecked.checked_weights_are_exact_in_log". Abort.
 Print Assumptions LogarithmicChecked.checked_weights_are_exact_in_log.
+Goal True. idtac "T6 with T2, the whole run: LogarithmicChecked.checked_run_is_exact_in_log". Abort.
+Print Assumptions LogarithmicChecked.checked_run_is_exact_in_log.
 Goal True. idtac "T6 with T2, without dense vectors: LogarithmicChecked.checked_rows_are_exact_in_log". Abort.
 Print Assumptions LogarithmicChecked.checked_rows_are_exact_in_log.
 Goal True. idtac "T6 with T3 and T4, trials on a device: LogarithmicDevice.trials_are_exact". Abort.
