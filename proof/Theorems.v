@@ -4,7 +4,7 @@ From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOne
   DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicDevice
   LogarithmicEvaluation LogarithmicRun MapTables MarginSound NextState Ranks ReductionMask
   Rounding RoutedSums RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
-  TypedAttention Units UnitsReceive.
+  TouchingClusters TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -112,6 +112,8 @@ Goal True. idtac "T6, the entries of a batch are those of its spans in order: En
 Print Assumptions Enter.enter_gives_the_spans.
 Goal True. idtac "T6, and these are words with holes: SpanWords.spans_are_words". Abort.
 Print Assumptions SpanWords.spans_are_words.
+Goal True. idtac "T6, spans one after the other: TouchingClusters.touching_clusters". Abort.
+Print Assumptions TouchingClusters.touching_clusters.
 Goal True. idtac "T6, every trial is a case of the check: SpanWords.every_trial_is_a_case". Abort.
 Print Assumptions SpanWords.every_trial_is_a_case.
 Goal True. idtac "T6, F of the weights is F of the algebra: SpanWords.speculated_is_F". Abort.
