@@ -1,6 +1,6 @@
 (* Spans one after the other, as `try_values` of speculate.py lays them out: clusters that are
-   numbered 1, 2, 3, ... with nothing between them. Ranks and attention over the whole list are those
-   of each span by itself. *)
+   numbered 1, 2, 3, ... with nothing between them. Ranks and attention over the whole list are
+   those of each span by itself. *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith Lia.
 From Exactformer Require Import Circuit Clusters Ranks.
