@@ -1,8 +1,10 @@
 (* Every theorem with what it rests on: `Closed under the global context` is no axiom at all; the
    others name the axioms of Coq's real numbers. *)
-From Exactformer Require Batch Binary64 Checker Clusters DepthOneReduction DeviceAttention
-  GatedResidual GlobalEvaluation MarginSound NextState Ranks ReductionMask Rounding RoutedSums
-    RunningModel Scaling TypedAttention Units UnitsReceive.
+From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOneReduction
+  DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicDevice
+  LogarithmicEvaluation LogarithmicRun MapTables MarginSound NextState Ranks ReductionMask
+  Rounding RoutedSums RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
+  TouchingClusters TypedAttention Units UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -78,3 +80,57 @@ Goal True. idtac "T5, what a unit adds up: UnitsReceive.unit_sum_received". Abor
 Print Assumptions UnitsReceive.unit_sum_received.
 Goal True. idtac "T5, the operator receives itself: UnitsReceive.operator_received". Abort.
 Print Assumptions UnitsReceive.operator_received.
+Goal True. idtac "T6, at most as many iterations as levels: Strahler.strahler_le_depth". Abort.
+Print Assumptions Strahler.strahler_le_depth.
+Goal True. idtac "T6, at most 1 + log2 of the values: Strahler.strahler_logarithmic". Abort.
+Print Assumptions Strahler.strahler_logarithmic.
+Goal True. idtac "T6, at most log2 of the values without unary operators: Strahler.strahler_logarithm". Abort.
+Print Assumptions Strahler.strahler_logarithm.
+Goal True. idtac "T6, one iteration keeps the value: Speculate.eval_next". Abort.
+Print Assumptions Speculate.eval_next.
+Goal True. idtac "T6, one iteration takes one off the number: Speculate.strahler_next". Abort.
+Print Assumptions Speculate.strahler_next.
+Goal True. idtac "T6, no fewer iterations than the number suffice: Speculate.iterations_are_strahler". Abort.
+Print Assumptions Speculate.iterations_are_strahler.
+Goal True. idtac "T6, and these leave the value: Speculate.value_is_left". Abort.
+Print Assumptions Speculate.value_is_left.
+Goal True. idtac "T6, composition of tables is associative: Scan.gather_associative". Abort.
+Print Assumptions Scan.gather_associative.
+Goal True. idtac "T6, maps composed in any grouping: Scan.tables_in_any_grouping". Abort.
+Print Assumptions Scan.tables_in_any_grouping.
+Goal True. idtac "T6, the scan in pairs is the scan: Scan.scan_from_right_is_the_scan". Abort.
+Print Assumptions Scan.scan_from_right_is_the_scan.
+Goal True. idtac "T6, the scan evaluates the chains of a batch: SpansInOrder.scan_evaluates_chains". Abort.
+Print Assumptions SpansInOrder.scan_evaluates_chains.
+Goal True. idtac "T6, and so does that of tables: MapTables.scan_of_tables". Abort.
+Print Assumptions MapTables.scan_of_tables.
+Goal True. idtac "T6, the outermost chains are selected: SpansInOrder.outermost_are_the_chains". Abort.
+Print Assumptions SpansInOrder.outermost_are_the_chains.
+Goal True. idtac "T6, scan, select and write are one iteration: SpansInOrder.iteration_is_next". Abort.
+Print Assumptions SpansInOrder.iteration_is_next.
+Goal True. idtac "T6, the entries of a batch are those of its spans in order: Enter.enter_gives_the_spans". Abort.
+Print Assumptions Enter.enter_gives_the_spans.
+Goal True. idtac "T6, and these are words with holes: SpanWords.spans_are_words". Abort.
+Print Assumptions SpanWords.spans_are_words.
+Goal True. idtac "T6, spans one after the other: TouchingClusters.touching_clusters". Abort.
+Print Assumptions TouchingClusters.touching_clusters.
+Goal True. idtac "T6, every trial is a case of the check: SpanWords.every_trial_is_a_case". Abort.
+Print Assumptions SpanWords.every_trial_is_a_case.
+Goal True. idtac "T6, F of the weights is F of the algebra: SpanWords.speculated_is_F". Abort.
+Print Assumptions SpanWords.speculated_is_F.
+Goal True. idtac "T6, an outermost chain becomes its value: ChainReduction.becomes_value". Abort.
+Print Assumptions ChainReduction.becomes_value.
+Goal True. idtac "T6, one iteration of a batch of states: LogarithmicEvaluation.next_batch". Abort.
+Print Assumptions LogarithmicEvaluation.next_batch.
+Goal True. idtac "T6, k iterations: LogarithmicEvaluation.logarithmic_evaluation". Abort.
+Print Assumptions LogarithmicEvaluation.logarithmic_evaluation.
+Goal True. idtac "T6, the whole run: LogarithmicRun.run_log_evaluates". Abort.
+Print Assumptions LogarithmicRun.run_log_evaluates.
+Goal True. idtac "T6 with T2, checked weights are exact, dense vectors included: LogarithmicChecked.checked_weights_are_exact_in_log". Abort.
+Print Assumptions LogarithmicChecked.checked_weights_are_exact_in_log.
+Goal True. idtac "T6 with T2, the whole run: LogarithmicChecked.checked_run_is_exact_in_log". Abort.
+Print Assumptions LogarithmicChecked.checked_run_is_exact_in_log.
+Goal True. idtac "T6 with T2, without dense vectors: LogarithmicChecked.checked_rows_are_exact_in_log". Abort.
+Print Assumptions LogarithmicChecked.checked_rows_are_exact_in_log.
+Goal True. idtac "T6 with T3 and T4, trials on a device: LogarithmicDevice.trials_are_exact". Abort.
+Print Assumptions LogarithmicDevice.trials_are_exact.

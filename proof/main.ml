@@ -3,9 +3,14 @@
      checker FILE...     checks dumps that exactformer/kernel.py writes, one line for each:
                          `exact`, or the first thing that fails. Exit status 1 if any is not exact.
      checker --circuit   reads weights and states from standard input and prints what `iterate` and
-                         `run` make of them, to be compared with model/circuit.py.
+                         `run` make of them, to be compared with model/circuit.py; and what an
+                         iteration of the logarithmic layer does, with model/speculate.py.
      checker --units     reads names of rules, each with a number of values and of slots, and prints
                          their units, to be compared with domains/units.py.
+     checker --scan      reads maps and prints their scan, to be compared with model/scan.py.
+     checker --speculate reads an algebra and batches of expressions and prints what the iterations
+                         of the logarithmic layer make of them, to be compared with
+                         model/speculate.py.
 
    Input is words between white space: names where names are expected, and whole numbers. *)
 
@@ -152,8 +157,15 @@ let circuit () =
           (fun (x, iterations) -> show (Printf.sprintf "run %d" iterations) (List.map show_row x))
           (Exact.run_rows w batch);
         go ()
+    | "log" ->
+        let values = count next in
+        let operators = List.init (d - 2 - values) (fun _ -> []) in
+        let a = Exact.{ last_value = values - 1; operators; prefix = true } in
+        let batch = listed matrix next in
+        List.iter (fun x -> show "log" (List.map show_row x)) (Exact.iterate_log_rows a w batch);
+        go ()
     | "end" -> ()
-    | word -> raise (Bad (Printf.sprintf "expected iterate, run or end, found %S" word))
+    | word -> raise (Bad (Printf.sprintf "expected iterate, run, log or end, found %S" word))
   in
   go ()
 
@@ -177,9 +189,9 @@ let units () =
         let n = count next in
         let slots = count next in
         let made = (List.assoc name rules) n slots in
-        let show_unit u =
-          let form = Exact.[ u.bias; u.cap; u.period; u.code ] in
-          print_endline (String.concat " | " (List.map show_row (u.Exact.adding @ [ form ]))) in
+        let show_unit one =
+          let form = Exact.[ one.bias; one.cap; one.period; one.code ] in
+          print_endline (String.concat " | " (List.map show_row (one.Exact.adding @ [ form ]))) in
         List.iter show_unit made.Exact.parts;
         print_endline ("read " ^ String.concat " " (List.map string_of_int made.Exact.readout));
         go ()
@@ -187,12 +199,67 @@ let units () =
   in
   go ()
 
+(* ---- the logarithmic layer ---- *)
+
+let show_counts l = String.concat " " (List.map string_of_int l)
+
+let scan () =
+  let next = words stdin in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | "maps" ->
+        let w = count next in
+        let maps = listed (many w count) next in
+        let last = count next in
+        print_endline (show_counts (Exact.scan_from_right w maps last));
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected maps or end, found %S" word))
+  in
+  go ()
+
+let speculate () =
+  let next = words stdin in
+  let values = named next "values" count in
+  let operators = named next "operators" (listed operator) in
+  let a = Exact.{ last_value = values - 1; operators; prefix = true } in
+  let rec expression next =
+    match next () with
+    | "value" -> Exact.plain_leaf a (count next)
+    | "span" ->
+        let o = count next in
+        Exact.plain_node a o (listed expression next)
+    | word -> raise (Bad (Printf.sprintf "expected value or span, found %S" word)) in
+  let rec iterations batch =
+    if List.exists (fun e -> Exact.plain_strahler a e > 0) batch then (
+      let ((holes, f), u), top = Exact.plain_step a batch in
+      show "holes" [ show_counts holes ];
+      show "F" (List.map show_counts f);
+      show "u" [ show_counts u ];
+      show "top" [ String.concat " " (List.map bit top) ];
+      iterations (List.map (Exact.plain_next a) batch))
+    else show "values" [ show_counts (List.map (Exact.plain_value a) batch) ] in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | "batch" ->
+        let batch = listed expression next in
+        show "strahler" [ show_counts (List.map (Exact.plain_strahler a) batch) ];
+        iterations batch;
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected batch or end, found %S" word))
+  in
+  go ()
+
+let comparisons =
+  [ ("--circuit", circuit); ("--units", units); ("--scan", scan); ("--speculate", speculate) ]
+
 let () =
   let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in
   match List.tl (Array.to_list Sys.argv) with
-  | [ "--circuit" ] -> ( try circuit () with Bad reason -> fail "standard input" reason)
-  | [ "--units" ] -> ( try units () with Bad reason -> fail "standard input" reason)
-  | [] -> fail "checker" "expected files to check, --circuit or --units"
+  | [ option ] when List.mem_assoc option comparisons -> (
+      try (List.assoc option comparisons) () with Bad reason -> fail "standard input" reason)
+  | [] -> fail "checker" "expected files to check, or one of the options of its first lines"
   | files ->
       let right path =
         try check path with Bad reason -> fail path reason | Sys_error reason -> fail "checker" reason in

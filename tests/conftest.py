@@ -6,6 +6,7 @@ Nothing that needs torch is imported up here: shapes are checked in modules impo
 import os
 import shutil
 import signal
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,3 +110,19 @@ def client(address):
 
     with httpx.Client(base_url=address, timeout=SECONDS) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def checker() -> Path:
+    """The native program that is extracted from the proof."""
+    from exactformer import kernel
+
+    proof = Path(__file__).resolve().parent.parent / "proof"
+    tools = subprocess.run(["make", "-C", proof, "tools"], capture_output=True, check=False)
+    if tools.returncode != 0:
+        pytest.skip("the proof cannot be built: Coq, ssreflect, Flocq or zarith is not installed")
+    built = subprocess.run(
+        ["make", "-C", proof, "checker"], capture_output=True, text=True, check=False
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    return kernel.find_kernel()

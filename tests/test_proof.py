@@ -37,18 +37,7 @@ MARGIN = "every output is farther from the threshold than rounding can move it"
 TINY = "no weight is so small that a device may take it for zero"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def checker() -> Path:
-    tools = subprocess.run(
-        ["make", "-C", ROOT / "proof", "tools"], capture_output=True, check=False
-    )
-    if tools.returncode != 0:
-        pytest.skip("the proof cannot be built: Coq, ssreflect, Flocq or zarith is not installed")
-    built = subprocess.run(
-        ["make", "-C", ROOT / "proof", "checker"], capture_output=True, text=True, check=False
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    return kernel.find_kernel()
+pytestmark = pytest.mark.usefixtures("checker")
 
 
 # The checker beside verify

@@ -55,9 +55,10 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 `Clusters.by_number_is_by_run`, `TypedAttention.received_is_a_bag`, `NextState.next_state`,
 `GlobalEvaluation.global_evaluation`), that a finite check implies it (`Checker.v`), both roundings
 (`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
-(`RunningModel.v`), and the rules of the units (`Units.v`). `proof/README.md` has the statements,
-and says what is not proved: dense vectors in narrow formats, the units' read-out inside the model,
-the rules `product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
+(`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), and the
+rules of the units (`Units.v`). `proof/README.md` has the statements, and says what is not proved:
+dense vectors in narrow formats, the units' read-out inside the model, the rules `product` and
+`last`. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder, and numpy's and Python's whole numbers under it;
