@@ -115,14 +115,18 @@ def client(address):
 @pytest.fixture(scope="session")
 def checker() -> Path:
     """The native program that is extracted from the proof."""
+    import fcntl
+
     from exactformer import kernel
 
     proof = Path(__file__).resolve().parent.parent / "proof"
     tools = subprocess.run(["make", "-C", proof, "tools"], capture_output=True, check=False)
     if tools.returncode != 0:
         pytest.skip("the proof cannot be built: Coq, ssreflect, Flocq or zarith is not installed")
-    built = subprocess.run(
-        ["make", "-C", proof, "checker"], capture_output=True, text=True, check=False
-    )
+    with open(proof / "Makefile") as lock:  # one process builds, the others wait
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        built = subprocess.run(
+            ["make", "-C", proof, "checker"], capture_output=True, text=True, check=False
+        )
     assert built.returncode == 0, built.stdout + built.stderr
     return kernel.find_kernel()
