@@ -42,7 +42,7 @@ operator with each choice of operands, in each order if order matters, with the 
 and slots; and zero vectors add nothing. So F_j is right in all V cases. What is written is an
 iteration of the paper's layer on some spans, which the proof is about as it is. Between iterations
 the state is the paper's, of one-hot rows and zeros. Weights without a proof may leave anything of a
-span, so whoever calls this refuses them.
+span, so whoever calls this refuses them. `proof/LogarithmicChecked.v` has the theorem.
 
 How many iterations. One finishes the spans that are chains, of Horton-Strahler number 1
 (`domains/strahler.py`). They become values, of number 0, and by that the number of every other span
