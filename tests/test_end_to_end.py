@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import exactformer as ef
 from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import iterate
 from exactformer.model.encode import encode, pad_slots
 from exactformer.paper.end_to_end import wilson
@@ -53,7 +54,7 @@ def test_forwards_it_is_the_circuit(algebra, seed):
     tensors["gate"] = 6 * tensors["gate"]  # so that some of it is 1 or -1
     ids, inside = pad_slots(draw(algebra, 2, 8, np.random.default_rng(seed)))
     X = encode(ids, len(algebra.vocabulary))
-    layer = Layer(tensors, EndToEndTrainer(algebra, recipe).architecture.activation, 3.0)
+    layer = Layer(tensors, paper_architecture(algebra).activation, recipe.temperature)
     weights = export(algebra, tensors, 0)
     soft = X.unsqueeze(0)
     for _ in range(2):

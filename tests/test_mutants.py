@@ -89,8 +89,8 @@ def mutants(model: Model, count: int, every: int = 1) -> Iterator[Weights]:
 
 
 MUTANTS = [
-    (boolean(), "fitted", 350, 1, None, 8),
-    (boolean(), "closed", 350, 1, None, 8),
+    (boolean(), "fitted", 175, 1, None, 8),
+    (boolean(), "closed", 175, 1, None, 8),
     (arithmetic(), "closed", 40, 1, 200, 4),
     (listops(2), "closed", 16, 3, 200, 4),
     (listops(), "fitted", 2, 30, 50, 2),

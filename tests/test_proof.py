@@ -1,5 +1,5 @@
 """The checker that is extracted from the proof agrees with `verify`, and the model of the proof
-with circuit.py. Runs where Coq and OCaml are installed (`make proof`).
+with circuit.py. Runs where `make proof` has built it.
 """
 
 import subprocess

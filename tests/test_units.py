@@ -297,7 +297,7 @@ def test_no_mutant_is_believed_unless_nothing_changed(algebra, short_search):
     values = [evaluate(e) for e in expressions]
     assert Model(algebra, right).predict(expressions) == values
     tally: Counter[tuple[str, bool]] = Counter()
-    for weights in mutants(right, rng, 150):
+    for weights in mutants(right, rng, 60):
         certificate = certify(algebra, weights)
         wrong = Model(algebra, weights).predict(expressions) != values
         tally[certificate.verdict, wrong] += 1
@@ -305,4 +305,4 @@ def test_no_mutant_is_believed_unless_nothing_changed(algebra, short_search):
         if example := certificate.counterexample:
             found = Model(algebra, weights).predict([example.expression])[0]
             assert found == example.found != example.expected == evaluate(example.expression)
-    assert tally["inexact", True] > 50, tally
+    assert tally["inexact", True] > 20, tally
