@@ -14,12 +14,13 @@ from exactformer.domains.sampling import draw, enumerate_depth
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import iterate
 from exactformer.model.encode import encode, pad_slots
-from exactformer.paper.end_to_end import wilson
+from exactformer.model.quantize import ternary
+from exactformer.paper.comparison import wilson
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
 from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import end_to_end_recipe, problems_of_depth
 from exactformer.training.run import CHECKPOINT, train_seeds
-from exactformer.training.soft_layer import Layer, losses
+from exactformer.training.soft_layer import Constants, Layer, losses
 from exactformer.training.state import begin
 from tests.algebras import MINUS
 from tests.runs import Enough, StopAtFirstLook, exactformer, refused, weights
@@ -54,7 +55,8 @@ def test_forwards_it_is_the_circuit(algebra, seed):
     tensors["gate"] = 6 * tensors["gate"]  # so that some of it is 1 or -1
     ids, inside = pad_slots(draw(algebra, 2, 8, np.random.default_rng(seed)))
     X = encode(ids, len(algebra.vocabulary))
-    layer = Layer(tensors, paper_architecture(algebra).activation, recipe.temperature)
+    gate = ternary(tensors["gate"]).unsqueeze(1)
+    layer = Layer(tensors, gate, paper_architecture(algebra).activation, Constants(recipe))
     weights = export(algebra, tensors, 0)
     soft = X.unsqueeze(0)
     for _ in range(2):
@@ -73,8 +75,9 @@ def test_every_parameter_learns_from_depth_2():
     tensors = begin(algebra, recipe, [200]).tensors
     tensors["gate"] = ef.construct(algebra).weights.G_PE.unsqueeze(0)
     learned = {name: tensors[name].requires_grad_() for name in PARAMETERS}
-    layer = Layer(learned, trainer.architecture.activation, recipe.temperature)
-    loss = losses(layer, trainer.depth_two, 2, recipe.margin)[1]
+    gate = ternary(learned["gate"]).unsqueeze(1)
+    layer = Layer(learned, gate, trainer.architecture.activation, trainer.constants)
+    loss = losses(layer, trainer.depth_two, 2)[1]
     gradients = torch.autograd.grad(loss, list(learned.values()))
     for name, gradient in zip(learned, gradients, strict=True):
         assert gradient.abs().sum() > 0, name
@@ -131,7 +134,11 @@ def test_boolean_is_learned_and_certified(tmp_path):
     ("arguments", "message"),
     [
         (["--method", "both"], "expected the method staged or end-to-end, found 'both'"),
-        (["--method", "end-to-end", "--estimator", "score"], "end-to-end has no 'estimator'"),
+        (
+            ["--method", "end-to-end", "--estimator", "scores"],
+            "search for estimator, found 'scores'",
+        ),
+        (["--method", "end-to-end", "--set", "gate_draws=0"], "expected gate_draws of 1 or more"),
         (["--method", "end-to-end", "--set", "epochs"], "expected NAME=VALUE, found 'epochs'"),
         (["--method", "end-to-end", "--set", "epochs=x"], "a whole number for epochs, found 'x'"),
         (["--method", "end-to-end", "--set", "epochs=0"], "expected epochs and batch of 1 or more"),

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from exactformer.baselines.data import padded
 from exactformer.baselines.positions import Parameters
@@ -13,6 +15,8 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.expression import Expression
 
+MEMORY = 40_000_000  # problems of all seeds at once times the square of their tokens, at most
+
 
 @dataclass(frozen=True)
 class Predictor:
@@ -21,25 +25,34 @@ class Predictor:
     network: Network
     algebra: Algebra
     parameters: Parameters  # with a seeds' axis of one
-    memory: int = 40_000_000  # problems at once times the square of their tokens, at most
+    memory: int = MEMORY
 
     @classmethod
     def of_seed(cls, recipe: Recipe, state: State, row: int) -> "Predictor":
         best = {name: tensor[row : row + 1] for name, tensor in state.best.items()}
         return cls(network_for(recipe), CATALOG[recipe.task](), best)
 
-    @torch.no_grad()
     def predict(self, expressions: Sequence[Expression]) -> list[str | None]:
-        device = next(iter(self.parameters.values())).device
-        answers: list[str | None] = [None] * len(expressions)
-        order = sorted(range(len(expressions)), key=lambda i: len(expressions[i]))
-        while order:
-            at_once = max(1, self.memory // (len(expressions[order[-1]]) + 2) ** 2)
-            batch, order = order[-at_once:], order[:-at_once]
-            tokens = torch.from_numpy(padded([expressions[i] for i in batch])).to(device)
-            depths = torch.tensor([expressions[i].depth for i in batch], device=device)
-            inputs = Inputs(tokens[None], depths[None], int(depths.max()))
-            logits, _ = self.network.forward(self.parameters, inputs)
-            for i, value in zip(batch, logits[0].argmax(-1).tolist(), strict=True):
-                answers[i] = self.algebra.values[value]
-        return answers
+        found = answers(self.network, self.parameters, expressions, self.memory)
+        return [self.algebra.values[value] for value in found[0]]
+
+
+@torch.no_grad()
+def answers(
+    network: Network,
+    parameters: Parameters,
+    expressions: Sequence[Expression],
+    memory: int = MEMORY,
+) -> NDArray[np.int64]:
+    """What every seed answers to every expression, (S, expressions), as indices of values."""
+    S, device = len(one := next(iter(parameters.values()))), one.device
+    found = np.zeros((S, len(expressions)), dtype=np.int64)
+    order = sorted(range(len(expressions)), key=lambda i: len(expressions[i]))
+    while order:
+        at_once = max(1, memory // (S * (len(expressions[order[-1]]) + 2) ** 2))
+        batch, order = order[-at_once:], order[:-at_once]
+        tokens = torch.from_numpy(padded([expressions[i] for i in batch])).to(device)
+        depths = torch.tensor([expressions[i].depth for i in batch], device=device)
+        inputs = Inputs(tokens.expand(S, -1, -1), depths.expand(S, -1), int(depths.max()))
+        found[:, batch] = network.forward(parameters, inputs)[0].argmax(-1).cpu().numpy()
+    return found
