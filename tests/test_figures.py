@@ -175,6 +175,7 @@ def test_problems_that_come_out_right_are_counted():
     scores = try_depths({"boolean": [Wrong(), Wrong()]}, 2, 3, 100)["boolean"]  # type: ignore[list-item]
     assert [scores[2].correct, scores[3].correct] == [100, 0]
     rng = np.random.default_rng(0)
+    draw(boolean(), 1, 100, rng)  # a depth has the same problems whichever is the first
     for depth in (2, 3):
         drawn = [len(problem) for problem in draw(boolean(), depth, 100, rng)]
         assert scores[depth].lengths == drawn
