@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.plain import suggestion
+from exactformer.domains.precedence import Direction, Level
 
 
 @cache
@@ -32,6 +33,25 @@ def boolean() -> Algebra:
 
 
 @cache
+def boolean_plain() -> Algebra:
+    """`boolean` without parentheses where precedence tells: `|`, then `&`, then `~`."""
+    parenthesized = boolean()
+    words = {"and": "&", "or": "|", "not": "~", "True": "1", "False": "0"}
+    return Algebra(
+        name="boolean-plain",
+        values=parenthesized.values,
+        operators=parenthesized.operators,
+        notation="plain",
+        spellings={**parenthesized.spellings, **words},
+        precedence=(
+            Level(Direction.LEFT, ("|",)),
+            Level(Direction.LEFT, ("&",)),
+            Level(Direction.PREFIX, ("~",)),
+        ),
+    )
+
+
+@cache
 def arithmetic(modulus: int = 10) -> Algebra:
     """Sums and products of whole numbers modulo `modulus`."""
     if modulus < 2:
@@ -45,6 +65,19 @@ def arithmetic(modulus: int = 10) -> Algebra:
             Operator.from_rule("*", [2], lambda a, b: str(int(a) * int(b) % modulus), values),
         ),
         notation="infix",
+    )
+
+
+@cache
+def arithmetic_plain() -> Algebra:
+    """`arithmetic` without parentheses where precedence tells: `+`, then `*`, from the left."""
+    parenthesized = arithmetic()
+    return Algebra(
+        name="arithmetic-plain",
+        values=parenthesized.values,
+        operators=parenthesized.operators,
+        notation="plain",
+        precedence=(Level(Direction.LEFT, ("+",)), Level(Direction.LEFT, ("*",))),
     )
 
 
@@ -107,6 +140,8 @@ CATALOG: dict[str, Callable[[], Algebra]] = {
     "boolean": boolean,
     "arithmetic": arithmetic,
     "listops": listops,
+    "boolean-plain": boolean_plain,
+    "arithmetic-plain": arithmetic_plain,
 }
 
 
