@@ -22,7 +22,15 @@ from exactformer.model.iterations import Iterations, check_iterations
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
-from exactformer.trace import SpanStep, Trace, TraceStep, trace, trace_spans
+from exactformer.trace import (
+    PlainStep,
+    SpanStep,
+    Trace,
+    TraceStep,
+    trace,
+    trace_plain,
+    trace_spans,
+)
 from exactformer.verify import Findings
 
 if TYPE_CHECKING:
@@ -232,18 +240,20 @@ class Model:
     @overload
     def trace(
         self, text: Text, iterations: Iterations, observe: Callable[[Any], None] = ...
-    ) -> Trace[TraceStep] | Trace[SpanStep]: ...
+    ) -> Trace[TraceStep] | Trace[SpanStep] | Trace[PlainStep]: ...
 
     def trace(
         self,
         text: Text,
         iterations: Iterations = "depth",
         observe: Callable[[Any], None] = lambda step: None,
-    ) -> Trace[TraceStep] | Trace[SpanStep]:
+    ) -> Trace[TraceStep] | Trace[SpanStep] | Trace[PlainStep]:
         """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
         expression = self._expression(text)
         self._require_exact(iterations)
         run = trace if iterations == "depth" else trace_spans
+        if self.algebra.notation is Notation.PLAIN:
+            run = trace_plain
         return run(self.algebra, self.weights, expression, observe)
 
     def _expression(self, text: Text) -> Expression:

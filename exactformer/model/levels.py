@@ -77,6 +77,9 @@ class Reading(NamedTuple):
 class Written(NamedTuple):
     """The same with the parentheses that are counted."""
 
+    opened: Int[Tensor, " t"]  # before each token,
+    closed: Int[Tensor, " t"]  # and after it
+    place: Int[Tensor, " t"]  # where it stands, in the batch laid out flat
     ids: Int[Tensor, "B N"]
     source: Int[Tensor, " BN"]  # for each place, which token it is, or was put before or after
 
@@ -146,15 +149,16 @@ def write(reading: Reading, H: int, B: int) -> Written:
     opened = torch.where(value | opening, tighter - p, torch.where(prefix, level - p, 0))
     closed = torch.where(value | closing, tighter - q, 0)
     sizes = opened + 1 + closed
-    source = torch.repeat_interleave(sizes)
-    order = torch.arange(len(source), device=token.device)
-    place = order - (sizes.cumsum(0) - sizes)[source] - opened[source]  # 0 for the token itself
-    symbol = torch.where(place < 0, OPEN, torch.where(place > 0, CLOSE, token[source]))
     lengths = torch.zeros(B, dtype=sizes.dtype, device=sizes.device).index_add_(0, sequence, sizes)
-    N = int(lengths.amax())
-    begins = lengths.cumsum(0) - lengths
-    row = sequence[source]
-    place = row * N + order - begins[row]
+    N, ends = int(lengths.amax()), sizes.cumsum(0)
+    row_begins = lengths.cumsum(0) - lengths
+    begins = sequence * N + (ends - sizes) - row_begins[sequence]  # with what is opened
+    source = torch.repeat_interleave(sizes)
+    offset = torch.arange(len(source), device=source.device) - (ends - sizes)[source]
+    symbol = token[source].masked_fill_(offset < opened[source], OPEN)
+    symbol.masked_fill_(offset > opened[source], CLOSE)
+    places = begins[source] + offset
     ids = torch.full((B * N,), EMPTY, dtype=token.dtype, device=token.device)
-    sources = torch.zeros_like(ids).index_copy_(0, place, source)
-    return Written(ids.index_copy_(0, place, symbol).view(B, N), sources)
+    sources = torch.zeros_like(ids).index_copy_(0, places, source)
+    ids.index_copy_(0, places, symbol)
+    return Written(opened, closed, begins + opened, ids.view(B, N), sources)

@@ -93,6 +93,7 @@ class Step(NamedTuple):
     entries: Entries
     holes: Tensor
     folds: Folds
+    c: Tensor
     M: Tensor  # of the second scan
     u: Tensor
     top: Tensor
@@ -164,13 +165,16 @@ def try_steps(
     return torch.where((known < V).unsqueeze(-1), F[number[kind]], V)
 
 
-def compose(folds: Folds, holes: Int[Tensor, " m"], weights: Weights, V: int) -> Int[Tensor, "s W"]:
-    """M', in which a step waits for nothing but the value in its span's hole."""
+def compose(
+    folds: Folds, holes: Int[Tensor, " m"], weights: Weights, V: int
+) -> tuple[Int[Tensor, " s"], Int[Tensor, "s W"]]:
+    """c and M', in which a step waits for nothing but the value in its span's hole."""
     known, span, is_first = folds.known, folds.span, folds.operator == 0
     acts = (~is_first).nonzero().squeeze(-1)
     tried = try_steps(folds.operator[acts], folds.side[acts], known[acts], weights, V)
     M = known.unsqueeze(-1).repeat(1, V + 1).index_copy_(0, acts, tried)
-    before = pad(scan_from_right(M, V), (0, 1), value=V)[1:]  # c, as it arrives at each step
+    c = scan_from_right(M, V)
+    before = pad(c, (0, 1), value=V)[1:]  # as it arrives at each step
 
     meets = (folds.hole & ~is_first & (holes[span] == 1)).nonzero().squeeze(-1)
     other = torch.where(folds.side == RIGHT_KNOWN, LEFT_KNOWN, RIGHT_KNOWN)[meets]
@@ -179,7 +183,7 @@ def compose(folds: Folds, holes: Int[Tensor, " m"], weights: Weights, V: int) ->
     met = pad(folds.hole.cumsum(0), (1, 0))[:-1]  # to the left of each step, so after it
     hands_on = (met > met[folds.start[span]]) | (folds.hole & is_first)
     M = torch.where(hands_on.unsqueeze(-1), torch.arange(V + 1, device=M.device), M)
-    return torch.where((holes[span] > 1).unsqueeze(-1), V, M)
+    return c, torch.where((holes[span] > 1).unsqueeze(-1), V, M)
 
 
 def iterate(
@@ -193,7 +197,7 @@ def iterate(
     entries = enter(tokens, A)
     holes = count_holes(entries)
     folds = fold(entries, written, reading, levels, V)
-    M = compose(folds, holes, weights, V)
+    c, M = compose(folds, holes, weights, V)
     u = scan_from_right(M, V)[folds.start]
     top = outermost(u, holes, V)
     token_of = reading.at[written.source]  # where in X each place was put
@@ -205,7 +209,7 @@ def iterate(
     Y = write_tokens(encode(FIRST_VALUE + u[top], D, X.dtype), weights)
     rows = X.flatten(0, 1).index_fill(0, finished, 0)
     X = rows.index_copy_(0, token_of[first[top]], Y).view_as(X)
-    return Step(reading, written, A, entries, holes, folds, M, u, top, P, X)
+    return Step(reading, written, A, entries, holes, folds, c, M, u, top, P, X)
 
 
 def run(
