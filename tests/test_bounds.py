@@ -57,7 +57,10 @@ def test_the_data_are_right():
         (changed("name", "evil\rboolean"), "expected a name of 1 to 64 letters"),
         (changed("name", "bо\u043elean"), "expected a name of 1 to 64 letters"),
         (changed("name", "n" * 65), "expected a name of 1 to 64 letters"),
-        (changed("notation", ["prefix"]), "notation: expected 'infix' or 'prefix', found a list"),
+        (
+            changed("notation", ["prefix"]),
+            "notation: expected 'infix', 'prefix' or 'plain', found a list",
+        ),
         (changed("values", "01"), "values: expected a list with something in it, found '01'"),
         (changed("values", []), "values: expected a list with something in it, found an empty"),
         (changed("values", 1, 1), r"values\[1\]: expected text, found 1"),
