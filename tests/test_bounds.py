@@ -77,7 +77,7 @@ def test_the_data_are_right():
         (changed(*RULE, "symbol", 7), r"operators\[0\].symbol: expected text, found 7"),
         (changed(*RULE, "ordered", 0), r"operators\[0\].ordered: expected true or false, found 0"),
         (changed(*RULE, "ordered", True), r"ordered: the rule 'sum' is free of order"),
-        (changed(*RULE, "rule", "plus"), r"operators\[0\].rule: expected 'max' or"),
+        (changed(*RULE, "rule", "plus"), r"operators\[0\].rule: expected 'max', 'min'"),
         (changed(*RULE, "unbounded", 1), r"operators\[0\].unbounded: expected true or false"),
         (changed(*RULE, "table", []), r"operators\[0\]: unknown field 'table'"),
         (changed(*RULE, "arities", []), r"arities: expected a list with something in it"),
