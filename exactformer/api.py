@@ -12,6 +12,7 @@ from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
@@ -211,6 +212,8 @@ class Model:
     def _require_exact(self, iterations: Iterations) -> None:
         """Spans of other weights may become anything, which cannot be composed."""
         check_iterations(iterations)
+        if self.algebra.notation is Notation.PLAIN:
+            return  # its layer takes a span that is no value for one that waits
         if iterations == "log" and not self._findings.exact:
             raise ValueError(
                 f"iterations by the logarithm need weights that are certified exact; not so here: "
