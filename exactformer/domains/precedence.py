@@ -5,14 +5,14 @@ from the left, as `a - b - c` is `(a - b) - c`, or from the right, or it is for 
 operator such as `-` can stand on two levels, once for each of its uses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from exactformer.domains.bounds import MOST_OPERATORS
 from exactformer.domains.operators import Operator
-from exactformer.domains.plain import Place
+from exactformer.domains.plain import Place, listed
 
 
 class Direction(StrEnum):
@@ -35,9 +35,14 @@ class Level:
     direction: Direction
     operators: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "direction", Direction(self.direction))
-        object.__setattr__(self, "operators", tuple(self.operators))
+    def __init__(self, direction: str, operators: Iterable[str]) -> None:
+        if direction not in tuple(Direction):
+            expected = listed([repr(str(known)) for known in Direction])
+            raise ValueError(f"expected direction {expected}, found {direction!r}")
+        if isinstance(operators, str):
+            raise TypeError(f"expected operators such as ['+', '-'], found {operators!r}")
+        # The class is frozen, so this is how its fields are set.
+        vars(self).update(direction=Direction(direction), operators=tuple(operators))
 
     def to_dict(self) -> dict[str, Any]:
         return {"direction": str(self.direction), "operators": list(self.operators)}
@@ -49,8 +54,7 @@ def read_levels(place: Place) -> tuple[Level, ...]:
     for item in place.items(2 * MOST_OPERATORS):
         fields = item.fields(("direction", "operators"))
         symbols = [symbol.text() for symbol in fields["operators"].items(MOST_OPERATORS)]
-        direction = Direction(fields["direction"].one_of(map(str, Direction)))
-        levels.append(Level(direction, tuple(symbols)))
+        levels.append(Level(fields["direction"].one_of(map(str, Direction)), symbols))
     return tuple(levels)
 
 

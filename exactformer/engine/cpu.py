@@ -12,8 +12,8 @@ import numpy as np
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError, decode
 from exactformer.domains.expression import Expression, packs
-from exactformer.domains.grammar import UNKNOWN, grammar_of
-from exactformer.domains.syntax import describe, parse
+from exactformer.domains.grammar import UNKNOWN
+from exactformer.domains.syntax import describe, grammar_of, parse
 from exactformer.engine.automaton import TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared

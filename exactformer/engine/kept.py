@@ -21,8 +21,9 @@ import numpy as np
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.catalog import CATALOG, algebra_sha256
-from exactformer.domains.grammar import CLOSED, DONE, START, TOP, grammar_of
+from exactformer.domains.catalog import BUILT_IN, algebra_sha256
+from exactformer.domains.grammar import CLOSED, DONE, START, TOP
+from exactformer.domains.syntax import grammar_of
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
 from exactformer.named import find_weights, is_constructed
@@ -52,7 +53,7 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
     if identity is None:
         return None
     tables = None
-    if algebra.name in CATALOG:
+    if algebra.name in BUILT_IN:
         tables = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
     if tables is None and (path := _path(algebra, identity)):
         tables = read_tables(path, algebra, identity)
@@ -125,14 +126,14 @@ def _has_shape(algebra: Algebra, tables: SpanAutomaton) -> bool:
         and grammar.shape == (states,)
         and bool(((step >= REFUSED) & (step < states)).all())
         and bool(((value >= REFUSED) & (value < tables.n_values)).all())
-        and bool(((grammar >= 0) & (grammar < len(grammar_of(algebra).spans))).all())
+        and bool(((grammar >= 0) & (grammar < len(grammar_of(algebra).ends))).all())
     )
 
 
 def _has_grammar(algebra: Algebra, tables: SpanAutomaton) -> bool:
     """Whether each step is one of the grammar, and none of those is missing."""
     grammar, first = grammar_of(algebra), algebra.first_operator
-    following = np.full((len(grammar.spans), len(algebra.vocabulary)), CLOSED, dtype=np.int32)
+    following = np.full((len(grammar.ends), len(algebra.vocabulary)), CLOSED, dtype=np.int32)
     following[:, FIRST_VALUE:first] = np.array(grammar.after_operand)[:, None]
     for state, operators in enumerate(grammar.after_operator):
         for token, after in operators.items():

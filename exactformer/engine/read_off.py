@@ -16,10 +16,11 @@ from exactformer.certify import findings
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.expression import EMPTY
-from exactformer.domains.grammar import DONE, Grammar, Span, grammar_of
+from exactformer.domains.grammar import DONE
 from exactformer.domains.grammar import START as SPAN_START
 from exactformer.domains.grammar import TOP as GRAMMAR_TOP
 from exactformer.domains.rules import count_keys, operand_keys
+from exactformer.domains.span_grammar import Span, SpanGrammar
 from exactformer.engine.automaton import REFUSED, TOP, SpanAutomaton
 from exactformer.model.circuit import Weights, iterate, write_tokens
 from exactformer.model.encode import encode, read_values
@@ -52,7 +53,7 @@ class _Builder:
 
     def __init__(self, algebra: Algebra, weights: Weights) -> None:
         self.algebra, self.weights = algebra, weights
-        self.grammar: Grammar = grammar_of(algebra)
+        self.grammar = SpanGrammar(algebra)
 
     def build(self) -> SpanAutomaton:
         n_values = len(self.algebra.values)
