@@ -179,6 +179,11 @@ class Model:
         device = self.weights.G_PE.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
+        if self.algebra.notation is Notation.PLAIN:
+            raise ValueError(
+                "the fast engine reads plain notation on the CPU only: use --device cpu, or "
+                "--engine model"
+            )
         return DeviceEngine(automaton, self.algebra, device)
 
     def predict(

@@ -24,17 +24,17 @@ Words = tuple[str, ...]
 
 def powers() -> Algebra:
     """As in Python: `-` between `*` and `**`, which groups from the right."""
-    values = tuple("01234")
+    values = tuple("012")
 
     def power(a: str, b: str) -> str:
-        return str(int(a) ** int(b) % 5)
+        return str(int(a) ** int(b) % 3)
 
     return Algebra(
         "powers",
         values,
         (
-            Operator.from_rule("*", [2], lambda a, b: str(int(a) * int(b) % 5), values),
-            Operator.from_rule("-", [1], lambda a: str(-int(a) % 5), values),
+            Operator.from_rule("*", [2], lambda a, b: str(int(a) * int(b) % 3), values),
+            Operator.from_rule("-", [1], lambda a: str(-int(a) % 3), values),
             Operator.from_rule("**", [2], power, values, ordered=True),
         ),
         "plain",

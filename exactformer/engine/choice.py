@@ -3,7 +3,6 @@
 from typing import Literal
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.notation import Notation
 
 EngineName = Literal["auto", "fast", "model"]
 
@@ -11,11 +10,7 @@ SOON_MADE = 100_000  # cases of all operators together: the tables then take abo
 
 
 def soon_made(algebra: Algebra) -> bool:
-    """Not for operators of any number of operands, of which tables cover only some, nor for plain
-    notation, which is the transformer's.
-    """
-    if algebra.notation is Notation.PLAIN:
-        return False
+    """Not for operators of any number of operands, of which tables cover only some."""
     try:
         return algebra.count_cases(every_order=algebra.ordered) <= SOON_MADE
     except ValueError:

@@ -21,8 +21,9 @@ import numpy as np
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.catalog import BUILT_IN, algebra_sha256
+from exactformer.domains.catalog import CATALOG, algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP
+from exactformer.domains.notation import Notation
 from exactformer.domains.syntax import grammar_of
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import soon_made
@@ -53,7 +54,7 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
     if identity is None:
         return None
     tables = None
-    if algebra.name in BUILT_IN:
+    if algebra.name in CATALOG:
         tables = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
     if tables is None and (path := _path(algebra, identity)):
         tables = read_tables(path, algebra, identity)
@@ -180,9 +181,10 @@ def _every_order(algebra: Algebra) -> bool:
 
 def _identity(algebra: Algebra, weights: str) -> str | None:
     """The hash of weights in a file; constructed ones are known by their name. None for weights of
-    another algebra, and where tables take long to make; a ValueError for a file without weights.
+    another algebra, for plain notation, whose tables are made anew, and where they take long to
+    make; a ValueError for a file without weights.
     """
-    if not soon_made(algebra):
+    if not soon_made(algebra) or algebra.notation is Notation.PLAIN:
         return None
     if is_constructed(weights):
         return weights
