@@ -1,6 +1,7 @@
 """Random algebras with random symbols, and random texts in them, right and damaged."""
 
 import re
+from collections.abc import Sequence
 from itertools import product
 from random import Random
 
@@ -110,9 +111,9 @@ def random_algebra(rng: Random, name: str) -> Algebra:
     return respelt(tables(rng, name), rng)
 
 
-def tables(rng: Random, name: str) -> Algebra:
+def tables(rng: Random, name: str, notations: Sequence[Notation] = tuple(Notation)) -> Algebra:
     """An algebra with symbols of no interest."""
-    notation = rng.choice(list(Notation))
+    notation = rng.choice(notations)
     plain = notation is Notation.PLAIN
     sizes = [1, 2, 2, 3] if plain else [1, 2, 2, 3, 4, 5, 7, 10, 12]
     values = tuple(f"v{i}" for i in range(rng.choice(sizes)))

@@ -221,7 +221,9 @@ def attack(count: int, seed: int) -> Report:
         kernels = bool(COMPILER) and number % KERNELS_EVERY == KERNELS_EVERY - 1
         if kernels:  # other symbols for tables that the kernels are compiled for
             kind = number // KERNELS_EVERY % KINDS_OF_TABLES
-            algebra = respelt(tables(Random(f"{seed} tables {kind}"), "random"), rng)
+            notations = (Notation.INFIX, Notation.PREFIX)
+            algebra = tables(Random(f"{seed} tables {kind}"), "random", notations)
+            algebra = respelt(algebra, rng)
         else:
             algebra = random_algebra(rng, "random")
         trial = Trial(report, label, algebra, rng, kernels)
