@@ -1,10 +1,17 @@
 """Random algebras with random symbols, and random texts in them, right and damaged."""
 
 import re
+from collections.abc import Sequence
 from itertools import product
 from random import Random
 
+import numpy as np
+
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
+from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
+from exactformer.domains.plain_sampling import written_plain
+from exactformer.domains.precedence import Level
 from exactformer.domains.rules import operand_keys
 from tests.texts import SHAPES, spoil, tree
 
@@ -98,27 +105,47 @@ class Symbols:
 
 
 def random_algebra(rng: Random, name: str) -> Algebra:
-    """One to twelve values, one to four operators of one to four operands."""
+    """One to twelve values, one to four operators of one to four operands; in plain notation up to
+    three values, so that the engine has few states.
+    """
     return respelt(tables(rng, name), rng)
 
 
-def tables(rng: Random, name: str) -> Algebra:
+def tables(rng: Random, name: str, notations: Sequence[Notation] = tuple(Notation)) -> Algebra:
     """An algebra with symbols of no interest."""
-    notation = "infix" if rng.random() < 0.5 else "prefix"
-    values = tuple(f"v{i}" for i in range(rng.choice([1, 2, 2, 3, 4, 5, 7, 10, 12])))
+    notation = rng.choice(notations)
+    plain = notation is Notation.PLAIN
+    sizes = [1, 2, 2, 3] if plain else [1, 2, 2, 3, 4, 5, 7, 10, 12]
+    values = tuple(f"v{i}" for i in range(rng.choice(sizes)))
     operators = []
     for number in range(rng.randint(1, 4)):
         ordered = rng.random() < 0.5
-        most = 2 if notation == "infix" else 4
+        most = 4 if notation is Notation.PREFIX else 2
         while len(values) ** most > MOST_CASES:
             most -= 1
         arities = rng.sample(range(1, most + 1), rng.randint(1, most))
-        if notation == "prefix" or rng.random() < 0.7:
+        if notation is Notation.PREFIX or rng.random() < 0.7:
             arities = sorted({*arities, min(2, most)})  # texts of one operand only are dull
         keys = operand_keys(len(values), arities, ordered)
         table = {key: rng.randrange(len(values)) for key in keys}
         operators.append(Operator(f"o{number}", tuple(arities), table, ordered))
-    return Algebra(name, values, tuple(operators), notation)
+    levels = random_levels(operators, rng) if plain else ()
+    return Algebra(name, values, tuple(operators), notation, precedence=levels)
+
+
+def random_levels(operators: list[Operator], rng: Random) -> list[Level]:
+    """Each use of an operator on a level, some of which it shares."""
+    uses = [(op.symbol, arity) for op in operators for arity in op.arities]
+    rng.shuffle(uses)
+    levels: list[tuple[str, list[str]]] = []
+    for symbol, arity in uses:
+        direction = "prefix" if arity == 1 else rng.choice(["left", "right"])
+        same_kind = levels and (levels[-1][0] == "prefix") == (arity == 1)
+        if same_kind and rng.random() < 0.4:
+            levels[-1][1].append(symbol)
+        else:
+            levels.append((direction, [symbol]))
+    return [Level(direction, symbols) for direction, symbols in levels]
 
 
 def respelt(algebra: Algebra, rng: Random) -> Algebra:
@@ -142,7 +169,12 @@ def _respelt(algebra: Algebra, rng: Random) -> Algebra:
     spellings = {symbols.draw(2): rng.choice(named) for _ in range(rng.choice([0, 1, 2, 4, 8]))}
     if rng.random() < 0.25:
         spellings |= {"[": "(", "]": ")"}
-    return Algebra(algebra.name, values, operators, algebra.notation, spellings)
+    renamed = {op.symbol: new.symbol for op, new in zip(algebra.operators, operators, strict=True)}
+    levels = [
+        Level(level.direction, [renamed[symbol] for symbol in level.operators])
+        for level in algebra.precedence
+    ]
+    return Algebra(algebra.name, values, operators, algebra.notation, spellings, levels)
 
 
 class Texts:
@@ -160,12 +192,21 @@ class Texts:
         """A text of about so many values; about half of them are right."""
         rng = self.rng
         ids = tree(self.algebra, rng.choice(SHAPES), leaves, rng)
+        if self.algebra.notation is Notation.PLAIN:
+            ids = self._few_parentheses(ids)
         if rng.random() < 0.15:
             ids = spoil(self.algebra, ids, rng)
         text = self._spelt(ids)
         for _ in range(rng.choice([0, 0, 0, 1, 1, 2])):
             text = self._damaged(text)
         return text
+
+    def _few_parentheses(self, ids: list[int]) -> list[int]:
+        """Those that are needed, and some that are not."""
+        whole = Expression(self.algebra.parenthesized, np.array(ids, dtype=np.int16))
+        share = self.rng.choice([0, 0.1, 0.5])
+        surplus = np.array([self.rng.random() < share for _ in ids])
+        return written_plain(self.algebra, whole, surplus).ids.tolist()
 
     def _damaged(self, text: str) -> str:
         rng, place = self.rng, self.rng.randrange(len(text) + 1)

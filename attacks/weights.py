@@ -3,8 +3,9 @@
     python -m attacks.weights [--count 1000] [--seed 0]
 
 A mutant has gates, routing bits or numbers of its feedforward changed, by much, by little or to the
-very edge of the threshold. The ground truth is brute force: every span (or a choice of them), and
-random expressions up to depth 6.
+very edge of the threshold; in plain notation, levels and directions as well. The ground truth is
+brute force: every span (or a choice of them; in plain notation, all short texts), and random
+expressions up to depth 6.
 """
 
 from collections.abc import Sequence
@@ -18,16 +19,18 @@ import torch
 from attacks.report import Report, numbered, run_alone
 from exactformer import certify as certificates
 from exactformer.api import Model, construct, load
-from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import arithmetic_plain, boolean, boolean_plain, listops
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.domains.sampling import draw, enumerate_depth, enumerate_length
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-MOST_SPANS = 300  # of depth 1 that are tried
+MOST_SPANS = 300  # of depth 1 that are tried, and in plain notation of each length
+LONGEST_TEXT = 5  # tokens of a text in plain notation
 
 MODELS = {
     **{
@@ -44,6 +47,18 @@ MODELS = {
         for name in ("modulo7", "s3", "kleene")
     },
 }
+PLAIN = {
+    "boolean-plain, boolean/7520": lambda: load("boolean/7520", boolean_plain()),
+    "boolean-plain table": lambda: construct(boolean_plain(), "table"),
+    "arithmetic-plain, arithmetic/7520": lambda: load("arithmetic/7520", arithmetic_plain()),
+    **{
+        f"{name}-plain closed": lambda name=name: construct(
+            load_algebra(EXAMPLES / "plain" / f"{name}.toml")
+        )
+        for name in ("modulo7", "implication")
+    },
+}
+MODELS |= PLAIN
 
 
 @cache
@@ -51,7 +66,9 @@ def problems(name: str) -> tuple[Model, list[Expression], list[str]]:
     model = MODELS[name]()
     rng = np.random.default_rng(1)
     expressions = list(enumerate_depth(model.algebra, 0))
-    if model.algebra.max_fan_in is None:
+    if name in PLAIN:
+        expressions += short_texts(model.algebra)
+    elif model.algebra.max_fan_in is None:
         expressions += draw(model.algebra, 1, MOST_SPANS, rng)
     else:
         spans = list(enumerate_depth(model.algebra, 1))
@@ -61,14 +78,50 @@ def problems(name: str) -> tuple[Model, list[Expression], list[str]]:
     return model, expressions, [evaluate(e) for e in expressions]
 
 
+def short_texts(algebra: Algebra) -> list[Expression]:
+    """Texts of each length up to LONGEST_TEXT, all of them where they are few; then longer ones
+    without parentheses, which levels alone decide about.
+    """
+    texts: list[Expression] = []
+    for length in range(2, LONGEST_TEXT + 1):
+        some = list(enumerate_length(algebra, length))
+        texts += some[:: 1 + len(some) // MOST_SPANS]
+    rng = np.random.default_rng(2)
+    depths = rng.integers(2, 6, size=MOST_SPANS)
+    drawn = [draw(algebra, int(depth), 1, rng, parentheses=0.0)[0] for depth in depths]
+    return texts + [text for text in drawn if len(text) < 50]
+
+
 def mutant(weights: Weights, rng: np.random.Generator) -> tuple[str, Weights]:
     """What was changed, and the weights after it."""
+    if weights.G_L is not None and rng.random() < 0.6:
+        return "levels", regrouped(weights, rng)
     kind = str(rng.choice(["routing", "routing", "feedforward", "edge"]))
     if kind == "edge" and isinstance(weights.f, MLP):
         return kind, at_the_edge(weights, rng)
     if kind == "routing":
         return kind, rerouted(weights, rng, count=int(rng.choice([1, 1, 1, 2, 4])))
     return "feedforward", refed(weights, rng)
+
+
+def regrouped(weights: Weights, rng: np.random.Generator) -> Weights:
+    """Some levels and directions moved, or all of them drawn anew."""
+    assert weights.G_L is not None
+    assert weights.directions is not None
+    G_L, directions = weights.G_L.clone(), weights.directions.clone()
+    if rng.random() < 0.3:
+        directions = torch.zeros(int(rng.integers(2, 7)), dtype=torch.int64)
+        places = list(range(int((G_L > 0).sum()) + len(directions)))
+    else:
+        count = int(rng.choice([1, 1, 2, 3]))
+        places = rng.integers(int((G_L > 0).sum()) + len(directions), size=count).tolist()
+    used = (G_L > 0).nonzero().tolist()
+    for place in places:
+        if place < len(used):
+            G_L[*used[place]] = int(rng.integers(1, len(directions)))
+        else:
+            directions[place - len(used)] = int(rng.integers(-1, 2))
+    return replace(weights, G_L=G_L, directions=directions)
 
 
 def rerouted(weights: Weights, rng: np.random.Generator, count: int) -> Weights:
@@ -137,7 +190,9 @@ def faults(name: str, weights: Weights) -> tuple[str, list[str]]:
             said.append(f"{example.expression} is no counterexample")
         if example.shortest and wrong and min(map(len, wrong)) < len(example.expression):
             said.append(f"{example.expression} is not the shortest counterexample")
-    return certificate.verdict, said
+    grouping = certificate.findings.grouping
+    harmless = certificate.verdict == "exact" and grouping is not None and grouping.harmless
+    return f"{certificate.verdict}{', harmless' if harmless else ''}", said
 
 
 def attack(count: int, seed: int, names: Sequence[str] = tuple(MODELS)) -> Report:

@@ -4,11 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra, Operator
-from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.catalog import (
+    arithmetic,
+    arithmetic_plain,
+    boolean,
+    boolean_plain,
+    listops,
+)
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.syntaxes import parse
+from exactformer.domains.precedence import Level
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.strahler import strahler
@@ -23,10 +30,13 @@ __all__ = [
     "Algebra",
     "Expression",
     "ExpressionError",
+    "Level",
     "Model",
     "Operator",
     "arithmetic",
+    "arithmetic_plain",
     "boolean",
+    "boolean_plain",
     "construct",
     "draw",
     "draw_balanced",

@@ -12,6 +12,7 @@ from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
@@ -21,7 +22,15 @@ from exactformer.model.iterations import Iterations, check_iterations
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
-from exactformer.trace import SpanStep, Trace, TraceStep, trace, trace_spans
+from exactformer.trace import (
+    PlainStep,
+    SpanStep,
+    Trace,
+    TraceStep,
+    trace,
+    trace_plain,
+    trace_spans,
+)
 from exactformer.verify import Findings
 
 if TYPE_CHECKING:
@@ -170,6 +179,11 @@ class Model:
         device = self.weights.G_PE.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
+        if self.algebra.notation is Notation.PLAIN:
+            raise ValueError(
+                "the fast engine reads plain notation on the CPU only: use --device cpu, or "
+                "--engine model"
+            )
         return DeviceEngine(automaton, self.algebra, device)
 
     def predict(
@@ -211,6 +225,8 @@ class Model:
     def _require_exact(self, iterations: Iterations) -> None:
         """Spans of other weights may become anything, which cannot be composed."""
         check_iterations(iterations)
+        if self.algebra.notation is Notation.PLAIN:
+            return  # its layer takes a span that is no value for one that waits
         if iterations == "log" and not self._findings.exact:
             raise ValueError(
                 f"iterations by the logarithm need weights that are certified exact; not so here: "
@@ -229,18 +245,20 @@ class Model:
     @overload
     def trace(
         self, text: Text, iterations: Iterations, observe: Callable[[Any], None] = ...
-    ) -> Trace[TraceStep] | Trace[SpanStep]: ...
+    ) -> Trace[TraceStep] | Trace[SpanStep] | Trace[PlainStep]: ...
 
     def trace(
         self,
         text: Text,
         iterations: Iterations = "depth",
         observe: Callable[[Any], None] = lambda step: None,
-    ) -> Trace[TraceStep] | Trace[SpanStep]:
+    ) -> Trace[TraceStep] | Trace[SpanStep] | Trace[PlainStep]:
         """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
         expression = self._expression(text)
         self._require_exact(iterations)
         run = trace if iterations == "depth" else trace_spans
+        if self.algebra.notation is Notation.PLAIN:
+            run = trace_plain
         return run(self.algebra, self.weights, expression, observe)
 
     def _expression(self, text: Text) -> Expression:

@@ -21,7 +21,7 @@ from exactformer.domains.sampling import draw, enumerate_length
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict
 from exactformer.model.storage import to_file
-from exactformer.verify import Findings, WrongRow, check, proof_of
+from exactformer.verify import Findings, check, proof_of
 from exactformer.verify.proof import FORMAT
 from exactformer.weightfile import write_atomically
 
@@ -97,6 +97,8 @@ class Certificate:
         if findings.most_operands:
             bounds = ", ".join(f"{n} in {name}" for name, n in findings.most_operands.items())
             lines.append(f"  operands of one span: up to {bounds}; more are refused")
+        if findings.grouping:
+            lines.append(f"  operators group {findings.grouping}")
         if self.counterexample:
             example = self.counterexample
             kind = "shortest counterexample" if example.shortest else "counterexample"
@@ -118,7 +120,7 @@ def certify(algebra: Algebra, weights: Weights, found: Findings | None = None) -
     sha256, found = to_file(algebra, weights, {}).sha256, found or findings(algebra, weights)
     if found.exact:
         return Certificate("exact", algebra, sha256, found)
-    example = find_counterexample(algebra, weights, found.wrong_rows)
+    example = find_counterexample(algebra, weights, _suspects(algebra, found))
     verdict = "inexact" if example else "undecided"
     return Certificate(verdict, algebra, sha256, found, example)
 
@@ -130,14 +132,12 @@ def findings(algebra: Algebra, weights: Weights) -> Findings:
 
 
 def find_counterexample(
-    algebra: Algebra, weights: Weights, suspects: Sequence[WrongRow] = ()
+    algebra: Algebra, weights: Weights, suspects: Sequence[Expression] = ()
 ) -> Counterexample | None:
-    """An expression whose value the model gets wrong: the shortest one, if a shorter one than a
-    wrong row's own span is found among all that are tried.
+    """An expression whose value the model gets wrong: the shortest one, if a shorter one than the
+    first of the suspects that is wrong is found among all that are tried.
     """
-    spans = dict.fromkeys(_span(algebra, row) for row in suspects if row.operator is not None)
-    spans = sorted(spans, key=len)
-    known = _first_wrong(algebra, weights, spans[:AT_MOST])
+    known = _first_wrong(algebra, weights, sorted(suspects, key=len)[:AT_MOST])
     exhaustive = True
     for expressions, whole_length in _candidates(algebra):
         longer = known and expressions and len(expressions[0]) >= len(known.expression)
@@ -149,12 +149,15 @@ def find_counterexample(
     return known and replace(known, shortest=exhaustive)
 
 
-def _span(algebra: Algebra, row: WrongRow) -> Expression:
-    """The expression whose only span has a wrong row."""
-    assert row.operator is not None
-    operands = [FIRST_VALUE + i for i in row.operands]
-    ids = span_tokens(algebra, row.operator, operands)
-    return Expression(algebra, np.array(ids, dtype=np.int16))
+def _suspects(algebra: Algebra, found: Findings) -> list[Expression]:
+    """Expressions whose only span has a wrong row, and those that a gate groups otherwise."""
+    texts = [
+        tuple(span_tokens(algebra, row.operator, [FIRST_VALUE + i for i in row.operands]))
+        for row in found.wrong_rows
+        if row.operator is not None
+    ]
+    texts += [example.ids for example in found.grouping.wrong] if found.grouping else []
+    return [Expression(algebra, np.array(ids, dtype=np.int16)) for ids in dict.fromkeys(texts)]
 
 
 def _first_wrong(

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from exactformer.domains.notation import Notation
 from exactformer.weightfile import RANK, WeightFile
 
 MOST_CASES = 50_000  # spans of depth 1 that the checker lists: seconds
@@ -54,6 +55,8 @@ def find_kernel() -> Path:
 
 def dump(file: WeightFile) -> str:
     """The algebra and the weights as words and whole numbers, matrices column by column."""
+    if file.algebra.notation is Notation.PLAIN:
+        raise ValueError("the checker is for infix and prefix notation, found plain")
     if "U_in" in file.arrays:
         raise ValueError("the checker is for perceptrons and tables, found units")
     if "E" in file.arrays:

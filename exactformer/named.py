@@ -6,8 +6,9 @@ No torch in here: to evaluate with tables that were kept, the names are enough.
 from pathlib import Path
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
-from exactformer.weightfile import WeightFile
+from exactformer.weightfile import LEVELS, TYPES, WeightFile
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 
@@ -50,10 +51,22 @@ def _missing(name: str, domain: str | None) -> ValueError:
 
 
 def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile:
-    """What a file holds, by its name; with an algebra, weights for any other are refused."""
+    """What a file holds, by its name; with an algebra, weights for any other are refused. But
+    weights for the same operators in infix notation serve plain notation, with declared levels.
+    """
     file = WeightFile.read(find_weights(name, algebra.name if algebra else None))
+    if algebra and _has_spans_of(file.algebra, algebra):
+        levels = (algebra.declared_levels, algebra.declared_directions)
+        arrays = {n: part.astype(TYPES[n]) for n, part in zip(LEVELS, levels, strict=True)}
+        return WeightFile(algebra, file.arrays | arrays, file.activation, file.origin)
     if algebra and file.algebra != algebra:
         raise ValueError(
             f"{name} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
         )
     return file
+
+
+def _has_spans_of(infix: Algebra, plain: Algebra) -> bool:
+    """Whether spans of one operator mean the same in both."""
+    notations = infix.notation is Notation.INFIX and plain.notation is Notation.PLAIN
+    return notations and (infix.values, infix.operators) == (plain.values, plain.operators)

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import LONGEST_TENSORS, MOST_HIDDEN, MOST_NUMBERS, require
+from exactformer.domains.bounds import (
+    LONGEST_TENSORS,
+    MOST_HIDDEN,
+    MOST_NUMBERS,
+    MOST_OPERATORS,
+    require,
+)
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, read_json, show
 from exactformer.domains.units import slots_of
 
@@ -32,12 +39,13 @@ PERCEPTRON = {"W_1", "b_1", "W_2", "b_2"}
 TABLE = {"bags", "outputs"}
 UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
 RANK = "G_R"  # where the order of operands matters
+LEVELS = ("G_L", "directions")  # in plain notation
 LOGITS = {f"{name}_logits" for name in ROUTING | {RANK}}  # what the discrete ones were learned as
-OPTIONAL = {"E", RANK} | LOGITS
+OPTIONAL = {"E", RANK, *LEVELS} | LOGITS
 # One type for each tensor: the hash covers it, and a proof is about float32.
 TYPES = {
     **dict.fromkeys([*ROUTING, RANK, "outputs"], np.int8),
-    "bags": np.int16,
+    **dict.fromkeys(["bags", *LEVELS], np.int16),
     **dict.fromkeys(UNITS, np.int32),
     **dict.fromkeys([*PERCEPTRON, *LOGITS, "E"], np.float32),
 }
@@ -113,6 +121,7 @@ class WeightFile:
             rows, width = self._size("bags", 0), self._width(self._size("bags", -1), D)
             expected |= {"bags": (rows, width), "outputs": (rows, D)}
         optional = {"E": (D, D), RANK: (D,), f"{RANK}_logits": (D,)}
+        optional |= {"G_L": (2, D), "directions": (self._levels(),)}
         optional |= {f"{name}_logits": expected[name] for name in ROUTING}
         expected |= {name: optional[name] for name in OPTIONAL & self.arrays.keys()}
         for name, shape in expected.items():
@@ -132,6 +141,8 @@ class WeightFile:
                 raise ValueError(f"tensor {name}: expected numbers above {np.iinfo(kind).min}")
         if f"{RANK}_logits" in self.arrays and RANK not in self.arrays:
             raise ValueError(f"tensor {RANK}_logits: there is no {RANK}")
+        if self.algebra.notation is Notation.PLAIN:
+            self._check_levels(self.arrays["G_L"], self.arrays["directions"])
         readout = self.arrays.get("U_readout")
         if readout is not None and ((readout < -1) | (readout >= D)).any():
             raise ValueError(f"tensor U_readout: expected tokens from 0 to {D - 1}, or -1 for none")
@@ -141,6 +152,29 @@ class WeightFile:
         bags = self.arrays.get("bags")
         if bags is not None and len(np.unique(bags, axis=0)) < len(bags):
             raise ValueError("tensor bags: the same bag is there twice")
+
+    def _levels(self) -> int:
+        """How many levels there are, 0 for what is no operator included."""
+        is_plain = self.algebra.notation is Notation.PLAIN
+        for name in LEVELS:
+            if is_plain != (name in self.arrays):
+                there = "there is none" if is_plain else "there is one"
+                raise ValueError(f"tensor {name}: {self.algebra.notation} notation, and {there}")
+        found = self._size("directions", 0) if is_plain else 0
+        require("levels", found, 2 * MOST_OPERATORS + 1)
+        return found
+
+    def _check_levels(self, G_L: NDArray, directions: NDArray) -> None:
+        """A level for each use of an operator, and a direction for each level."""
+        highest = len(directions) - 1
+        has_level = np.clip(G_L, 1, highest) == G_L
+        if not np.where(self.algebra.declared_levels > 0, has_level, G_L == 0).all():
+            raise ValueError(
+                f"tensor G_L: expected levels from 1 to {highest} where an operator has such a "
+                f"use, and 0 elsewhere"
+            )
+        if not np.isin(directions, (-1, 0, 1)).all():
+            raise ValueError("tensor directions: expected -1, 0 and 1 only")
 
     def _size(self, name: str, axis: int) -> int:
         return (self.arrays[name].shape or (0,))[axis]

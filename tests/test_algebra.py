@@ -145,7 +145,7 @@ def test_an_algebra_needs_values_operators_and_a_notation():
         algebra_of()
     with pytest.raises(ValueError, match="at least one value and one operator"):
         algebra_of(AND, values=())
-    with pytest.raises(ValueError, match="'infix' or 'prefix', found 'postfix'"):
+    with pytest.raises(ValueError, match="'infix', 'prefix' or 'plain', found 'postfix'"):
         algebra_of(AND, notation="postfix")
 
 

@@ -143,7 +143,7 @@ def test_a_record_that_contradicts_its_proof(old_run):
     ("field", "value", "words"),
     [
         ("seed", 7, "seed: expected 7520, found 7"),
-        ("verdict", "perhaps", "verdict: expected 'exact' or 'inexact' or 'undecided'"),
+        ("verdict", "perhaps", "verdict: expected 'exact', 'inexact' or 'undecided'"),
         ("attempt", True, "attempt: expected a whole number, found true"),
         ("margin", "1", "margin: expected a number, found '1'"),
         ("margin", 10**400, "margin: expected a number, found 1000"),

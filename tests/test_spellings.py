@@ -145,7 +145,9 @@ def test_random_algebras(monkeypatch):
     monkeypatch.setattr(spellings, "KERNELS_EVERY", 60)
     report = attack(count=60, seed=2024)
     assert report.found == []
-    assert report.tried["algebras"] == 60
+    assert report.tried["algebras"] + report.tried["algebras left to the model"] == 60
+    assert report.tried["algebras, plain"] > 10
+    assert report.tried["algebras, with kernels"] == bool(spellings.COMPILER)
     assert report.tried["texts that are expressions"] > 300
     assert report.tried["texts decided by tensors"] > 100
     assert report.tried["errors in lines longer than the window"] > 20

@@ -11,7 +11,7 @@ from typer.core import TyperGroup
 
 from exactformer import __version__
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG, find_algebra
+from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
@@ -77,7 +77,7 @@ Domain = Annotated[
     typer.Argument(
         parser=read_algebra,
         metavar="DOMAIN",
-        help=f"{', '.join(CATALOG)}, a variant such as listops-10-mean, or the path of a .toml "
+        help=f"{', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path of a .toml "
         f"file that defines an algebra.",
     ),
 ]

@@ -25,6 +25,7 @@ from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
 from exactformer.domains.formats.labelled import Format
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
+from exactformer.domains.notation import Notation
 
 if TYPE_CHECKING:
     from exactformer.progress import Tell
@@ -37,10 +38,11 @@ def info(domain: Domain, as_json: Json = False) -> None:
     """Vocabulary, operators and the size of the paper's model."""
     from exactformer.model.architecture import paper_architecture
 
-    shape = paper_architecture(domain)
+    shape, plain = paper_architecture(domain), domain.notation is Notation.PLAIN
     facts = {
         "name": domain.name,
         "notation": domain.notation,
+        **({"precedence": [level.to_dict() for level in domain.precedence]} if plain else {}),
         "vocabulary": list(domain.vocabulary),
         "operators": [
             {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
@@ -58,6 +60,9 @@ def info(domain: Domain, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
+    if plain:
+        levels = (f"{' '.join(level.operators)} ({level.direction})" for level in domain.precedence)
+        facts["precedence"] = ", then ".join(levels)
     facts["vocabulary"] = " ".join(domain.vocabulary)
     facts["operators"] = ", ".join(f"{op.symbol} of {op.counts}" for op in domain.operators)
     facts["spellings"] = (
@@ -76,6 +81,16 @@ def sample(
     count: Annotated[int, typer.Option(min=0, help="How many.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
     balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
+    parentheses: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="In plain notation: the share of operands with parentheses that they do not need; "
+            "0.2 if not given.",
+            show_default=False,
+        ),
+    ] = None,
     format: Annotated[
         Literal["tsv", "lra"],
         typer.Option(help="lra: the ListOps set of the Long Range Arena, drawn anew, as its file."),
@@ -96,16 +111,17 @@ def sample(
     def some_at_a_time(depth: int, tell: "Tell") -> Iterator[Expression]:
         for done in range(0, count, DRAWN_AT_ONCE):
             tell("expressions", done, count)
-            yield from draw(domain, depth, min(DRAWN_AT_ONCE, count - done), rng)
+            at_once = min(DRAWN_AT_ONCE, count - done)
+            yield from draw(domain, depth, at_once, rng, parentheses=parentheses)
 
     with bar(shown=not sys.stdout.isatty()) as tell:
         if format == "tsv":
             depth = 2 if depth is None else depth
             if balanced:
-                expressions = draw_balanced(domain, depth, count, rng)
+                expressions = draw_balanced(domain, depth, count, rng, parentheses=parentheses)
             else:
                 expressions = some_at_a_time(depth, tell)
-        elif domain != CATALOG["listops"]() or depth is not None or balanced:
+        elif domain != CATALOG["listops"]() or (depth, parentheses) != (None, None) or balanced:
             raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
         else:
             expressions, write = draw_long_range(count, rng), format_nangia

@@ -25,7 +25,8 @@ from exactformer.domains.bounds import (
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.notation import Notation
 from exactformer.domains.operators import Operator, read_operator
-from exactformer.domains.plain import Place
+from exactformer.domains.plain import Place, listed
+from exactformer.domains.precedence import Direction, Level, precedence_fault, read_levels
 from exactformer.domains.rules import RuleTable, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
@@ -42,8 +43,10 @@ SHOWN_SYMBOLS = 12  # of a list, in a line about an algebra
 class Algebra:
     """Values, operators on them, and how expressions are written down.
 
-    notation    "infix": `(a op b)` and `(op a)`, so arities 1 and 2; "prefix": `( op a b ... )`.
+    notation    "infix": `(a op b)` and `(op a)`, so arities 1 and 2; "prefix": `( op a b ... )`;
+                "plain": `a op b op c` and `op a`, where precedence says what belongs together.
     spellings   other ways to write a token of the vocabulary, accepted when reading.
+    precedence  in plain notation only: the levels of its operators, the loosest first.
     """
 
     name: str
@@ -51,6 +54,7 @@ class Algebra:
     operators: tuple[Operator, ...]
     notation: Notation
     spellings: Mapping[str, str]
+    precedence: tuple[Level, ...]
 
     def __init__(
         self,
@@ -59,11 +63,13 @@ class Algebra:
         operators: Iterable[Operator],
         notation: str,
         spellings: Mapping[str, str] = MappingProxyType({}),
+        precedence: Iterable[Level] = (),
     ) -> None:
         if not is_name(name):
             raise ValueError(f"expected a name of {NAME_IN_WORDS}, found {name!r}")
         if notation not in tuple(Notation):
-            raise ValueError(f"expected notation 'infix' or 'prefix', found {notation!r}")
+            expected = listed([repr(str(known)) for known in Notation])
+            raise ValueError(f"expected notation {expected}, found {notation!r}")
         # The class is frozen, so this is how its fields are set.
         vars(self).update(
             name=name,
@@ -71,6 +77,7 @@ class Algebra:
             operators=tuple(operators),
             notation=Notation(notation),
             spellings=MappingProxyType(dict(spellings)),
+            precedence=tuple(precedence),
         )
         if not self.values or not self.operators:
             raise ValueError(f"algebra {self.name!r} needs at least one value and one operator")
@@ -80,6 +87,12 @@ class Algebra:
         self._check_symbols()
         for operator in self.operators:
             self._check_operator(operator)
+        if self.notation is Notation.PLAIN:
+            fault = precedence_fault(self.precedence, self.operators)
+        else:
+            fault = f"{self.notation} notation has no precedence" if self.precedence else None
+        if fault:
+            raise ValueError(f"algebra {self.name!r}: {fault}")
 
     def __hash__(self) -> int:
         return hash((self.name, self.vocabulary, self.notation))
@@ -154,6 +167,7 @@ class Algebra:
             rows = ((*key, value) for key, value in op.table.items())
             return {"table": [[self.values[i] for i in row] for row in rows]}
 
+        plain = self.notation is Notation.PLAIN
         return {
             "name": self.name,
             "notation": str(self.notation),
@@ -163,6 +177,7 @@ class Algebra:
                 for op in self.operators
             ],
             "spellings": dict(self.spellings),
+            **({"precedence": [level.to_dict() for level in self.precedence]} if plain else {}),
         }
 
     @classmethod
@@ -170,7 +185,8 @@ class Algebra:
         """What `to_dict` gives, from a file that nobody trusts: every field is checked, and a
         ValueError says where a mistake is.
         """
-        top = Place(data).fields(("name", "notation", "values", "operators", "spellings"))
+        required = ("name", "notation", "values", "operators", "spellings")
+        top = Place(data).fields(required, ("precedence",))
         values = tuple(value.text() for value in top["values"].items(MOST_VALUES))
         operators = tuple(
             read_operator(op, values) for op in top["operators"].items(MOST_OPERATORS)
@@ -184,6 +200,7 @@ class Algebra:
             operators,
             top["notation"].one_of(map(str, Notation)),
             {name: place.text() for name, place in spellings.fields((), spellings.value).items()},
+            read_levels(top["precedence"]) if "precedence" in top else (),
         )
 
     @cached_property
@@ -213,6 +230,35 @@ class Algebra:
     @property
     def operator_ids(self) -> range:
         return range(self.first_operator, len(self.vocabulary))
+
+    @cached_property
+    def declared_levels(self) -> Ints:
+        """For each token its level as a prefix operator and as a binary one, two rows: 1 for the
+        loosest, and 0 where there is no such use.
+        """
+        levels = np.zeros((2, len(self.vocabulary)), dtype=np.int64)
+        for number, level in enumerate(self.precedence, start=1):
+            row = 0 if level.direction is Direction.PREFIX else 1
+            levels[row, [self.token_ids[symbol] for symbol in level.operators]] = number
+        levels.setflags(write=False)
+        return levels
+
+    @cached_property
+    def declared_directions(self) -> Ints:
+        """By level: -1 from the left, 1 from the right, 0 for prefix operators and for level 0."""
+        steps = {Direction.LEFT: -1, Direction.RIGHT: 1, Direction.PREFIX: 0}
+        directions = np.array([0, *(steps[level.direction] for level in self.precedence)])
+        directions.setflags(write=False)
+        return directions
+
+    @cached_property
+    def parenthesized(self) -> "Algebra":
+        """The same values and operators where every span has its parentheses: in infix notation if
+        this is plain, else the algebra itself.
+        """
+        if self.notation is not Notation.PLAIN:
+            return self
+        return Algebra(self.name, self.values, self.operators, Notation.INFIX, self.spellings)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied and sent between processes as plain data."""

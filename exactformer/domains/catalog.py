@@ -1,4 +1,4 @@
-"""The paper's three tasks and their variants, as data."""
+"""The paper's three tasks, their variants, and two in plain notation, as data."""
 
 import hashlib
 import json
@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.plain import suggestion
+from exactformer.domains.precedence import Direction, Level
 
 
 @cache
@@ -32,6 +33,25 @@ def boolean() -> Algebra:
 
 
 @cache
+def boolean_plain() -> Algebra:
+    """`boolean` without parentheses where precedence tells: `|`, then `&`, then `~`."""
+    parenthesized = boolean()
+    words = {"and": "&", "or": "|", "not": "~", "True": "1", "False": "0"}
+    return Algebra(
+        name="boolean-plain",
+        values=parenthesized.values,
+        operators=parenthesized.operators,
+        notation="plain",
+        spellings={**parenthesized.spellings, **words},
+        precedence=(
+            Level(Direction.LEFT, ("|",)),
+            Level(Direction.LEFT, ("&",)),
+            Level(Direction.PREFIX, ("~",)),
+        ),
+    )
+
+
+@cache
 def arithmetic(modulus: int = 10) -> Algebra:
     """Sums and products of whole numbers modulo `modulus`."""
     if modulus < 2:
@@ -45,6 +65,19 @@ def arithmetic(modulus: int = 10) -> Algebra:
             Operator.from_rule("*", [2], lambda a, b: str(int(a) * int(b) % modulus), values),
         ),
         notation="infix",
+    )
+
+
+@cache
+def arithmetic_plain() -> Algebra:
+    """`arithmetic` without parentheses where precedence tells: `+`, then `*`, from the left."""
+    parenthesized = arithmetic()
+    return Algebra(
+        name="arithmetic-plain",
+        values=parenthesized.values,
+        operators=parenthesized.operators,
+        notation="plain",
+        precedence=(Level(Direction.LEFT, ("+",)), Level(Direction.LEFT, ("*",))),
     )
 
 
@@ -103,10 +136,15 @@ def listops(
     )
 
 
-CATALOG: dict[str, Callable[[], Algebra]] = {
+CATALOG: dict[str, Callable[[], Algebra]] = {  # the paper's tasks
     "boolean": boolean,
     "arithmetic": arithmetic,
     "listops": listops,
+}
+BUILT_IN: dict[str, Callable[[], Algebra]] = {
+    **CATALOG,
+    "boolean-plain": boolean_plain,
+    "arithmetic-plain": arithmetic_plain,
 }
 
 
@@ -116,9 +154,9 @@ def is_reserved(name: str) -> bool:
 
 
 def find_algebra(name: str) -> Algebra:
-    """An algebra by the name it has itself: one of CATALOG, or a variant of one."""
-    if name in CATALOG:
-        return CATALOG[name]()
+    """An algebra by the name it has itself: one of BUILT_IN, or a variant of one."""
+    if name in BUILT_IN:
+        return BUILT_IN[name]()
     kind, *parts = name.split("-")
     if kind == "arithmetic" and re.fullmatch(r"mod-[0-9]{1,3}", "-".join(parts)):
         return arithmetic(int(parts[1]))
@@ -130,11 +168,11 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    hint = suggestion(name, CATALOG) or (
+    hint = suggestion(name, BUILT_IN) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"
     )
-    raise ValueError(f"expected one of {', '.join(CATALOG)}, found {name!r}{hint}")
+    raise ValueError(f"expected one of {', '.join(BUILT_IN)}, found {name!r}{hint}")
 
 
 def is_built_in(algebra: Algebra) -> bool:

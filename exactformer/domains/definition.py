@@ -1,7 +1,7 @@
 """An algebra of one's own, from a TOML file.
 
     name = "mod3"
-    notation = "infix"                    # or "prefix"
+    notation = "infix"                    # or "prefix", or "plain"
     values = ["0", "1", "2"]
 
     [spellings]                           # if any: other ways to write a token
@@ -27,6 +27,12 @@ for all values of it in their order: `1 -> 1 0 2` is `1 0 -> 1`, `1 1 -> 0` and 
 operator of one operand that is the whole table: `-> 0 2 1`. An operator that is not ordered needs
 one order of each choice of operands; if several are there, they must agree.
 
+In plain notation the levels of precedence follow, the loosest first:
+
+    [[precedence]]
+    direction = "left"                    # or "right", or "prefix" for operators of one operand
+    operators = ["+", "-"]
+
 All mistakes in a file are reported together.
 """
 
@@ -47,13 +53,20 @@ from exactformer.domains.bounds import (
 )
 from exactformer.domains.catalog import is_reserved
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import read_bytes, show, suggestion
+from exactformer.domains.plain import listed, read_bytes, show, suggestion
+from exactformer.domains.precedence import Direction, Level
 from exactformer.domains.rules import RULES, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
-ALGEBRA_KEYS = ("name", "notation", "values", "spellings", "operators")
+ALGEBRA_KEYS = ("name", "notation", "values", "spellings", "operators", "precedence")
 OPERATOR_KEYS = ("symbol", "arity", "ordered", "table", "rule")
-BOUNDS = {"values": MOST_VALUES, "operators": MOST_OPERATORS, "spellings": MOST_SPELLINGS}
+LEVEL_KEYS = ("direction", "operators")
+BOUNDS = {
+    "values": MOST_VALUES,
+    "operators": MOST_OPERATORS,
+    "spellings": MOST_SPELLINGS,
+    "precedence": 2 * MOST_OPERATORS,  # levels: each operator may have two uses
+}
 SHOWN = 12  # of a long list of entries
 
 Key = tuple[int, ...]  # operands, as indices of values
@@ -83,12 +96,13 @@ def load_algebra(path: str | Path) -> Algebra:
         raise DefinitionError(path, problems)
     values = _values(data, problems)
     operators = list(_operators(data, values, problems))
+    levels = list(_levels(data, problems))
     problems = [*_header_problems(data), *problems, *_symbol_problems(data, values)]
     if problems:
         raise DefinitionError(path, problems)
     try:
         return Algebra(
-            data["name"], values, tuple(operators), data["notation"], data.get("spellings", {})
+            data["name"], values, operators, data["notation"], data.get("spellings", {}), levels
         )
     except ValueError as error:
         raise DefinitionError(path, [str(error)]) from None
@@ -102,7 +116,8 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
     elif is_reserved(name):
         yield f"name: expected a name of its own, found {name!r}, which is for one that is built in"
     if data.get("notation") not in tuple(Notation):
-        yield f'notation: expected "infix" or "prefix", {_found(data, "notation")}'
+        notations = listed([f'"{notation}"' for notation in Notation])
+        yield f"notation: expected {notations}, {_found(data, 'notation')}"
     spellings = data.get("spellings", {})
     if not isinstance(spellings, dict) or not all(isinstance(s, str) for s in spellings.values()):
         yield f'spellings: expected lines such as "AND" = "&", {_found(data, "spellings")}'
@@ -167,6 +182,30 @@ def _operators(
         problems += [where + problem for problem in section.problems]
         if operator is not None:
             yield operator
+
+
+def _levels(data: Mapping[str, Any], problems: list[str]) -> Iterator[Level]:
+    """Of plain notation. Whether they are levels of these operators, the algebra itself says."""
+    entries = data.get("precedence", [])
+    sections = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    wanted = data.get("notation") == Notation.PLAIN
+    if len(sections) != len(entries) or (wanted and not sections):
+        problems.append(
+            f"precedence: expected [[precedence]] sections, {_found(data, 'precedence')}"
+        )
+    directions = listed([f'"{direction}"' for direction in Direction])
+    for number, entry in enumerate(sections, start=1):
+        where, before = f"precedence, level {number}: ", len(problems)
+        direction, operators = str(entry.get("direction")), entry.get("operators")
+        problems += [where + problem for problem in _unknown_keys(entry, LEVEL_KEYS)]
+        if direction not in tuple(Direction):
+            found = _found(entry, "direction")
+            problems.append(f"{where}direction: expected {directions}, {found}")
+        if not isinstance(operators, list) or not all(isinstance(o, str) for o in operators):
+            found = _found(entry, "operators")
+            problems.append(f'{where}operators: expected a list such as ["+", "-"], {found}')
+        elif len(problems) == before:
+            yield Level(direction, operators)
 
 
 class _Section:

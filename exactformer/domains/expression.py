@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.climbing import Applied, climb
+from exactformer.domains.notation import Notation
 
 EMPTY = -1  # the id of a position that holds the zero vector instead of a token
 
@@ -50,13 +52,32 @@ class Expression:
         step = (self.ids == OPEN).astype(np.int8) - (self.ids == CLOSE).astype(np.int8)
         return np.cumsum(step, dtype=np.int32)
 
+    @cached_property
+    def parenthesized(self) -> "Expression":
+        """The same with the parentheses that precedence stands for, and no others: in infix
+        notation if this is plain, else the expression itself.
+        """
+        if self.algebra.notation is not Notation.PLAIN:
+            return self
+        arrange = Notation.INFIX.arrange
+
+        def span(operator: Applied, operands: list[Node]) -> Node:
+            return (OPEN, *arrange(operator.token, operands), CLOSE)
+
+        tree: Node = climb(self.algebra, self.ids.tolist(), lambda token: token, span)
+        ids = np.array(_flat(tree), dtype=np.int16)
+        return Expression(self.algebra.parenthesized, ids)
+
     @property
     def depth(self) -> int:
-        return int(self.nesting.max())
+        """How deep spans are nested; in plain notation, with all their parentheses."""
+        return int(self.parenthesized.nesting.max())
 
     @property
     def widest(self) -> int:
         """The largest number of operands of any span."""
+        if self.algebra.notation is Notation.PLAIN:
+            return self.parenthesized.widest
         opens, closes = self.ids == OPEN, self.ids == CLOSE
         operands = opens | ((self.ids >= FIRST_VALUE) & (self.ids < self.algebra.first_operator))
         level = self.nesting - opens + closes  # of the span that a token belongs to
@@ -68,6 +89,11 @@ class Expression:
     @property
     def root(self) -> int:
         """Position of the outermost operator, where the value appears; 0 for a bare value."""
+        if self.algebra.notation is Notation.PLAIN:
+            operator = climb(
+                self.algebra, self.ids.tolist(), lambda _: 0, lambda applied, _: applied.place
+            )
+            return operator
         if len(self) == 1:
             return 0
         return int(np.argmax((self.nesting == 1) & (self.ids >= self.algebra.first_operator)))
@@ -85,6 +111,23 @@ class Expression:
     @property
     def slots(self) -> NoReturn:
         raise AttributeError("Expression.slots is now Expression.positions")
+
+
+# A token id, or several and what stands between them.
+Node = int | tuple["Node", ...]
+
+
+def _flat(tree: Node) -> list[int]:
+    """The token ids of a tree, from left to right; nothing recurses."""
+    ids: list[int] = []
+    rest: list[Node] = [tree]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, int):
+            ids.append(item)
+        else:
+            rest += reversed(item)
+    return ids
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:

@@ -115,7 +115,7 @@ class Place:
     def one_of(self, known: Iterable[str]) -> str:
         known = tuple(known)
         if not isinstance(self.value, str) or self.value not in known:
-            raise self.unexpected(" or ".join(map(repr, known)))
+            raise self.unexpected(listed([repr(word) for word in known]))
         return self.value
 
     def flag(self) -> bool:

@@ -1,11 +1,13 @@
 """The oracle: what an expression is worth, by definition.
 
 It shares nothing with the model: one pass from left to right with a stack, looking results up in
-the algebra's tables.
+the algebra's tables. In plain notation, what belongs together is found by precedence climbing.
 """
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Operator
+from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect
 
 
@@ -13,6 +15,8 @@ def evaluate(expression: Expression) -> str:
     """The symbol of the expression's value."""
     expect(expression, Expression, "an Expression, which parse makes of text")
     algebra = expression.algebra
+    if algebra.notation is Notation.PLAIN:
+        return _by_precedence(expression)
     first_operator = algebra.first_operator
     enclosing: list[tuple[Operator | None, list[int]]] = []  # spans that are still open
     operator: Operator | None = None
@@ -31,3 +35,13 @@ def evaluate(expression: Expression) -> str:
         else:
             operator = algebra.operators[token - first_operator]
     return algebra.values[operands[0]]
+
+
+def _by_precedence(expression: Expression) -> str:
+    algebra = expression.algebra
+
+    def apply(applied: Applied, operands: list[int]) -> int:
+        return algebra.operators[applied.token - algebra.first_operator](operands)
+
+    ids = expression.ids.tolist()
+    return algebra.values[climb(algebra, ids, lambda token: token - FIRST_VALUE, apply)]

@@ -8,6 +8,10 @@ is the mean number of other operands (an operator that takes any number of opera
 up to WIDEST): that comes close to the paper's mean token counts by depth
 (within about a tenth on average for Boolean and arithmetic), and keeps wide operators from
 exploding. `exactformer reproduce tokens` prints ours beside the paper's.
+
+In plain notation the same trees are written without the parentheses that precedence makes
+unnecessary, but for some: each operand, and the whole, that needs none has a pair with probability
+`parentheses`.
 """
 
 from collections.abc import Iterator
@@ -21,7 +25,9 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect
+from exactformer.domains.plain_sampling import plain_tokens, written_plain
 from exactformer.domains.reference import evaluate
 
 Ints = NDArray[np.int64]
@@ -30,12 +36,20 @@ MOST_EXPRESSIONS = 5_000_000  # of one draw: each is an object of its own
 DEEPEST = 100_000  # of one draw: each depth takes array operations of its own
 MOST_TOKENS = 2e8  # of one draw; trees grow fast with depth, and these fill a few gigabytes
 WIDEST = 10  # operands drawn for an operator that takes any number, as in the Long Range Arena
+PARENTHESES = 0.2  # share of the operands that have a pair without need, in plain notation
 
 
 def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
-    """Every expression of exactly this depth, once each, in a fixed order, lazily."""
+    """Every expression of exactly this depth, once each, in a fixed order, lazily; in plain
+    notation, with no parentheses but those it needs.
+    """
     expect(algebra, Algebra, AN_ALGEBRA)
     _check(depth)
+    if algebra.notation is Notation.PLAIN:
+        for expression in enumerate_depth(algebra.parenthesized, depth):
+            none = np.zeros(len(expression), dtype=bool)
+            yield written_plain(algebra, expression, surplus=none)
+        return
     for operator in algebra.operators:
         if depth and operator.unbounded:
             raise ValueError(
@@ -63,7 +77,8 @@ def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
 
 def enumerate_length(algebra: Algebra, length: int) -> Iterator[Expression]:
     """Every expression of exactly this many tokens, once each, in a fixed order, lazily."""
-    for tokens in _tokens_of_length(algebra, length):
+    plain = algebra.notation is Notation.PLAIN
+    for tokens in (plain_tokens if plain else _tokens_of_length)(algebra, length):
         yield Expression(algebra, np.array(tokens, dtype=np.int16))
 
 
@@ -130,18 +145,29 @@ def draw(
     count: int,
     rng: np.random.Generator,
     leaf: float | None = None,
+    parentheses: float | None = None,
 ) -> list[Expression]:
     """`count` random expressions of exactly this depth; the module's docstring has the law.
 
-    `leaf` is the probability that an operand is a value outright; without it, one that comes close
-    to the paper's lengths.
+    leaf          the probability that an operand is a value outright; without it, one that comes
+                  close to the paper's lengths.
+    parentheses   in plain notation, the probability of a pair where none is needed; without it,
+                  PARENTHESES.
 
     All of them grow at once: the trees from the root down, one array operation for each depth,
     then their sizes from the leaves up, then the tokens' positions from the root down again.
     """
     _expect(algebra, rng)
     leaf = default_leaf(algebra) if leaf is None else leaf
-    _check(depth, count, leaf)
+    _check(depth, count, leaf, parentheses)
+    if algebra.notation is Notation.PLAIN:
+        share = PARENTHESES if parentheses is None else parentheses
+        drawn = draw(algebra.parenthesized, depth, count, rng, leaf)
+        return [written_plain(algebra, e, surplus=rng.random(len(e)) < share) for e in drawn]
+    if parentheses is not None:
+        raise ValueError(
+            f"a share of parentheses is for plain notation; {algebra.name!r} is {algebra.notation}"
+        )
     if count == 0:
         return []
     _require_feasible(algebra, depth, count, leaf)
@@ -209,13 +235,14 @@ def draw_balanced(
     count: int,
     rng: np.random.Generator,
     leaf: float | None = None,
+    parentheses: float | None = None,
 ) -> list[Expression]:
     """Like `draw`, with each value of the algebra the answer equally often (to within one).
 
     Draws are rejected once their value's share is full, so within a class the law is unchanged.
     """
     _expect(algebra, rng)
-    _check(depth, count, leaf)
+    _check(depth, count, leaf, parentheses)
     quota = dict.fromkeys(algebra.values, count // len(algebra.values))
     for value in rng.permutation(algebra.values)[: count % len(algebra.values)]:
         quota[str(value)] += 1
@@ -223,7 +250,7 @@ def draw_balanced(
     barren = 0
     while len(kept) < count:
         before = len(kept)
-        for expression in draw(algebra, depth, max(count, 64), rng, leaf):
+        for expression in draw(algebra, depth, max(count, 64), rng, leaf, parentheses):
             value = evaluate(expression)
             if quota[value]:
                 quota[value] -= 1
@@ -277,10 +304,13 @@ def _expect(algebra: Algebra, rng: np.random.Generator) -> None:
     expect(rng, np.random.Generator, "a generator, such as numpy.random.default_rng(0), as rng")
 
 
-def _check(depth: int, count: int = 0, leaf: float | None = None) -> None:
+def _check(
+    depth: int, count: int = 0, leaf: float | None = None, parentheses: float | None = None
+) -> None:
     if depth < 0:
         raise ValueError(f"expected a depth of 0 or more, found {depth}")
     if count < 0:
         raise ValueError(f"expected a count of 0 or more, found {count}")
-    if leaf is not None and not 0 <= leaf <= 1:
-        raise ValueError(f"expected a probability `leaf` from 0 to 1, found {leaf}")
+    for name, share in {"leaf": leaf, "parentheses": parentheses}.items():
+        if share is not None and not 0 <= share <= 1:
+            raise ValueError(f"expected a probability `{name}` from 0 to 1, found {share}")

@@ -4,16 +4,26 @@ A value has the number 0. A span has the largest number among its operands, or o
 more of them have it, and at least 1. So a chain has the number 1, however deep it is. A number
 r > 1 takes two operands of r - 1 somewhere, so 2^(r-1) values: no expression has a number above
 1 + log2(its values).
+
+In plain notation a run of operators that bind equally is one span, as `1 + 2 + (3 * 4)` is, and so
+is all that has parentheses of its own, as `(1)` does.
 """
 
+from typing import NamedTuple
+
 from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect
 
 
 def strahler(expression: Expression) -> int:
     """Found in one pass with a stack, as the oracle finds the value."""
     expect(expression, Expression, "an Expression, which parse makes of text")
+    if expression.algebra.notation is Notation.PLAIN:
+        ids = expression.ids.tolist()
+        return climb(expression.algebra, ids, _value, _run, _enclosed).number
     enclosing: list[tuple[int, int]] = []
     largest, having = 0, 0  # number among the operands of the open span; how many have it
     for token in expression.ids.tolist():
@@ -28,3 +38,33 @@ def strahler(expression: Expression) -> int:
             elif number == largest:
                 having += 1
     return largest
+
+
+class _Part(NamedTuple):
+    """Part of a text in plain notation: how tightly its operators bind if it is a run of them, and
+    the largest number among the operands of the run, with how many have it.
+    """
+
+    number: int
+    level: int = 0
+    largest: int = 0
+    having: int = 0
+
+
+def _value(token: int) -> _Part:
+    return _Part(0)
+
+
+def _enclosed(part: _Part) -> _Part:
+    return _Part(max(1, part.number))
+
+
+def _run(operator: Applied, operands: list[_Part]) -> _Part:
+    """An operand that is a run of the same level goes on in this one."""
+    numbers = [
+        (part.largest, part.having) if part.level == operator.level else (part.number, 1)
+        for part in operands
+    ]
+    largest = max(number for number, _ in numbers)
+    having = sum(count for number, count in numbers if number == largest)
+    return _Part(max(1, largest + (having > 1)), operator.level, largest, having)

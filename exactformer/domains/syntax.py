@@ -1,12 +1,24 @@
 """Text to expressions, in the native syntax: as expressions are printed, with free white space."""
 
+from functools import lru_cache
+
 import numpy as np
 
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
-from exactformer.domains.grammar import UNKNOWN, grammar_of
+from exactformer.domains.grammar import UNKNOWN, Grammar
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, suggestion
+from exactformer.domains.plain_grammar import PlainGrammar
+from exactformer.domains.span_grammar import SpanGrammar
+
+
+@lru_cache(maxsize=64)
+def grammar_of(algebra: Algebra) -> Grammar:
+    """Which token may stand where, in the algebra's notation."""
+    plain = algebra.notation is Notation.PLAIN
+    return PlainGrammar(algebra) if plain else SpanGrammar(algebra)
 
 
 def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:

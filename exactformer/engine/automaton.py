@@ -37,11 +37,18 @@ class SpanAutomaton:
         """The state after `(`."""
         return 1 + self.n_values
 
+    @property
+    def final(self) -> NDArray[np.int32]:
+        """(states,): index of the value if the text may end, else REFUSED."""
+        final = np.full(len(self.value), REFUSED, dtype=np.int32)
+        final[1 : self.start] = np.arange(self.n_values)
+        return final
+
     def run(self, ids: Iterable[int]) -> int | None:
         """The index of the value of token ids, by the definition above; None if they are no
         expression. For a short one: the compiled pass takes longer to load than this to run.
         """
-        step, values = self.step.tolist(), self.value.tolist()
+        step, values, final = self.step.tolist(), self.value.tolist(), self.final.tolist()
         enclosing: list[int] = []
         state = TOP
         for token in ids:
@@ -59,4 +66,17 @@ class SpanAutomaton:
             state = step[state][token]
             if state == REFUSED:
                 return None
-        return state - 1 if not enclosing and 1 <= state <= self.n_values else None
+        return None if enclosing or final[state] == REFUSED else final[state]
+
+
+@dataclass(frozen=True)
+class PlainAutomaton(SpanAutomaton):
+    """The same for plain notation, where a text is a group without parentheses of its own, and goes
+    on after a whole expression.
+    """
+
+    whole: NDArray[np.int32]  # (states,): index of the value if the text may end, else REFUSED
+
+    @property
+    def final(self) -> NDArray[np.int32]:
+        return self.whole

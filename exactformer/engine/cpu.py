@@ -12,9 +12,9 @@ import numpy as np
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError, decode
 from exactformer.domains.expression import Expression, packs
-from exactformer.domains.grammar import UNKNOWN, grammar_of
-from exactformer.domains.syntax import describe, parse
-from exactformer.engine.automaton import TOO_WIDE, TOP, SpanAutomaton
+from exactformer.domains.grammar import CLOSED, UNKNOWN, Grammar
+from exactformer.domains.syntax import describe, grammar_of, parse
+from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared
 from exactformer.engine.scan import END, MIXED
@@ -33,7 +33,7 @@ class CpuEngine:
         lexer = lexer_of(algebra)
         self.reads_bytes = lexer is not None
         square = "[" in algebra.spellings
-        packed = packs(algebra) and not square
+        packed = packs(algebra) and not square and _knows_before_operand(grammar_of(algebra))
         self.tables = tables_of(automaton, lexer or NO_LEXER, packed=packed, square=square)
         self.look_ahead = (lexer or NO_LEXER).look_ahead
 
@@ -114,10 +114,9 @@ class CpuEngine:
 
     def result(self, reader: Reader) -> str | None:
         """The value, if the whole text was an expression."""
-        state = reader.row // self.tables.width
-        if reader.reason == END and reader.depth == 0 and 1 <= state <= self.automaton.n_values:
-            return self.algebra.values[state - 1]
-        return None
+        value = int(self.tables.final[reader.row // self.tables.width])
+        whole = reader.reason == END and reader.depth == 0 and value != REFUSED
+        return self.algebra.values[value] if whole else None
 
     def error(
         self,
@@ -170,6 +169,18 @@ class CpuEngine:
         if which < len(words):
             byte = skipped + begin + len(tail[: offset - len(before)].encode())
         return ExpressionError(problem, whole, offset, byte=byte)
+
+
+def _knows_before_operand(grammar: Grammar) -> bool:
+    """Whether the state after an operand says which operators might have come instead of it: packed
+    text takes a value before it sees that this is the beginning of a word.
+    """
+    before: dict[int, set[int]] = {}
+    return all(
+        before.setdefault(after, set(operators)) == set(operators)
+        for after, operators in zip(grammar.after_operand, grammar.after_operator, strict=True)
+        if after != CLOSED
+    )
 
 
 def encode(text: str) -> bytes | None:

@@ -16,11 +16,14 @@ from exactformer.certify import findings
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.expression import EMPTY
-from exactformer.domains.grammar import DONE, Grammar, Span, grammar_of
+from exactformer.domains.grammar import DONE
 from exactformer.domains.grammar import START as SPAN_START
 from exactformer.domains.grammar import TOP as GRAMMAR_TOP
+from exactformer.domains.notation import Notation
 from exactformer.domains.rules import count_keys, operand_keys
+from exactformer.domains.span_grammar import Span, SpanGrammar
 from exactformer.engine.automaton import REFUSED, TOP, SpanAutomaton
+from exactformer.engine.plain import plain_automaton
 from exactformer.model.circuit import Weights, iterate, write_tokens
 from exactformer.model.encode import encode, read_values
 from exactformer.verify import Findings
@@ -42,6 +45,8 @@ def read_off(algebra: Algebra, weights: Weights, found: Findings | None = None) 
             f"{'; '.join(found.failed)}. "
             f"`exactformer certify` tells more, and --engine model runs them"
         )
+    if algebra.notation is Notation.PLAIN:
+        return plain_automaton(algebra, lambda op, keys: span_values(algebra, weights, op, keys))
     return _Builder(algebra, weights).build()
 
 
@@ -52,7 +57,7 @@ class _Builder:
 
     def __init__(self, algebra: Algebra, weights: Weights) -> None:
         self.algebra, self.weights = algebra, weights
-        self.grammar: Grammar = grammar_of(algebra)
+        self.grammar = SpanGrammar(algebra)
 
     def build(self) -> SpanAutomaton:
         n_values = len(self.algebra.values)
@@ -118,7 +123,7 @@ class _Builder:
             rows[:, token] = states[after][self._indices(token, keys)]
         if self.grammar.complete[g]:
             assert span.operator is not None
-            rows[:, -1] = self._span_values(span.operator, keys)
+            rows[:, -1] = span_values(self.algebra, self.weights, span.operator, keys)
         merged, examples = _merge_rows(rows)
         first = len(self.grammar_states)
         self.steps.append(rows[examples, :-1])
@@ -147,20 +152,21 @@ class _Builder:
         every = self._keys(token, keys.shape[1])
         return np.searchsorted(_numbers(n_values, every), _numbers(n_values, keys))
 
-    @torch.no_grad()
-    def _span_values(self, operator: int, keys: Keys) -> NDArray[np.int32]:
-        """What the model makes of a span with these operands: one iteration of its one layer."""
-        ids = span_ids(self.algebra, operator, keys)
-        values: list[NDArray[np.int32]] = []
-        for part in torch.from_numpy(ids).split(SPANS_AT_ONCE):
-            X = encode(part.to(self.weights.G_PE.device), len(self.algebra.vocabulary))
-            inside = torch.ones_like(part, dtype=torch.bool).to(X.device)
-            step = iterate(write_tokens(X, self.weights), self.weights, inside)
-            left = read_values(step.X, self.weights, self.algebra)
-            values.append(left.cpu().numpy().astype(np.int32))
-        found = np.concatenate(values)
-        assert (found >= 0).all(), "certified weights leave a single value of every span"
-        return found
+
+@torch.no_grad()
+def span_values(algebra: Algebra, weights: Weights, operator: int, keys: Keys) -> NDArray[np.int32]:
+    """What the model makes of a span with these operands: one iteration of its one layer."""
+    ids = span_ids(algebra, operator, keys)
+    values: list[NDArray[np.int32]] = []
+    for part in torch.from_numpy(ids).split(SPANS_AT_ONCE):
+        X = encode(part.to(weights.G_PE.device), len(algebra.vocabulary))
+        inside = torch.ones_like(part, dtype=torch.bool).to(X.device)
+        step = iterate(write_tokens(X, weights), weights, inside)
+        left = read_values(step.X, weights, algebra)
+        values.append(left.cpu().numpy().astype(np.int32))
+    found = np.concatenate(values)
+    assert (found >= 0).all(), "certified weights leave a single value of every span"
+    return found
 
 
 @lru_cache(maxsize=32)

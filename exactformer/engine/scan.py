@@ -195,12 +195,5 @@ def scan_lines(text, begins, ends, tables, values, first, stack, closers):
         if state[REASON] == STACK_FULL:
             return line
         whole = state[REASON] == END and state[DEPTH] == 0
-        values[line] = _value(tables, state[ROW]) if whole else -1
+        values[line] = tables.final[state[ROW] // U(tables.width)] if whole else -1
     return len(begins)
-
-
-@compiled
-def _value(tables, row):
-    """After a whole expression of value v, the state is 1 + v; START comes after those."""
-    state = np.int64(row) // tables.width
-    return state - 1 if row < tables.start else -1

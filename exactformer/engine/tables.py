@@ -33,6 +33,9 @@ class Tables(NamedTuple):
     no: int  # the entry of `step` that means there is none
     width: int
     start: int
+    final: NDArray[
+        np.int32
+    ]  # by state, not by row: the number of the value if a text may end there
     unknown: int  # the row of a span of which the beginning was not seen
     closing: int
     ending: int
@@ -123,6 +126,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
         no=int(no),
         width=width,
         start=automaton.start * width,
+        final=automaton.final,
         unknown=states * width,
         closing=closing,
         ending=ending,

@@ -18,6 +18,7 @@ from exactformer.api import Model, construct, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.notation import Notation
 from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
@@ -69,6 +70,11 @@ class Choices:
             self._given[self.first] = file
 
     def _add(self, algebra: Algebra) -> str:
+        if algebra.notation is Notation.PLAIN:
+            raise ValueError(
+                f"the page draws infix and prefix notation, found {algebra.name!r} in plain: "
+                f"`exactformer trace` shows that"
+            )
         known = self.algebras.get(algebra.name)
         name = algebra.name if known in (None, algebra) else f"{algebra.name} (given)"
         self.algebras[name] = algebra

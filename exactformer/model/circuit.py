@@ -52,7 +52,8 @@ class Feedforward(Protocol):
 @dataclass(frozen=True)
 class Weights:
     """Everything that is learned or written down. `E`, if any, has the dense vector of each token
-    as a row; its rows are orthonormal. `G_R` is there if `f` has more than one slot.
+    as a row; its rows are orthonormal. `G_R` is there if `f` has more than one slot. `G_L` and
+    `directions` are for plain notation (`levels.py`).
     """
 
     G_PE: Tensor
@@ -61,12 +62,16 @@ class Weights:
     f: Feedforward
     E: Tensor | None = None
     G_R: Tensor | None = None
+    G_L: Tensor | None = None
+    directions: Tensor | None = None
 
     def __post_init__(self) -> None:
         if (self.G_R is None) != (self.f.slots == 1):
             slots = "1 slot" if self.f.slots == 1 else f"{self.f.slots} slots"
             gate = "no rank gate" if self.G_R is None else "a rank gate"
             raise ValueError(f"a feedforward of {slots} does not go with {gate}")
+        if (self.G_L is None) != (self.directions is None):
+            raise ValueError("expected a gate of levels with directions, or neither")
 
     @cached_property
     def to_dense(self) -> RowByRow:
@@ -86,8 +91,9 @@ class Weights:
     def to(self, device: torch.device | str) -> "Weights":
         """The same weights on another device."""
         G_PE, W_Q, W_K = (tensor.to(device) for tensor in (self.G_PE, self.W_Q, self.W_K))
-        E, G_R = (None if t is None else t.to(device) for t in (self.E, self.G_R))
-        return Weights(G_PE, W_Q, W_K, self.f.to(device), E, G_R)
+        optional = (self.E, self.G_R, self.G_L, self.directions)
+        moved = (None if tensor is None else tensor.to(device) for tensor in optional)
+        return Weights(G_PE, W_Q, W_K, self.f.to(device), *moved)
 
 
 class Step(NamedTuple):

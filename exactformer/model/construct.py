@@ -18,6 +18,7 @@ from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
@@ -67,10 +68,22 @@ def _first_feedforward(algebra: Algebra) -> tuple[str, Feedforward]:
 
 
 def assemble(algebra: Algebra, f: Feedforward) -> Weights:
-    """The paper's gate and routing around a feedforward, and a rank gate if it has slots."""
+    """The paper's gate and routing around a feedforward, a rank gate if it has slots, and in plain
+    notation the levels that are declared.
+    """
     W_Q, W_K = routing(algebra)
     G_R = rank_gate(algebra) if f.slots > 1 else None
-    return Weights(gate(algebra), W_Q, W_K, f, G_R=G_R)
+    weights = Weights(gate(algebra), W_Q, W_K, f, G_R=G_R)
+    return declared(algebra, weights) if algebra.notation is Notation.PLAIN else weights
+
+
+def declared(algebra: Algebra, weights: Weights) -> Weights:
+    """Weights for spans of one operator, with the levels and directions that an algebra declares:
+    weights of the paper's kind serve plain notation as they are.
+    """
+    levels = (algebra.declared_levels, algebra.declared_directions)
+    G_L, directions = (torch.tensor(part, device=weights.G_PE.device) for part in levels)
+    return replace(weights, G_L=G_L, directions=directions)
 
 
 def gate(algebra: Algebra) -> Tensor:

@@ -1,13 +1,15 @@
 """How the transformer is to iterate, and what that costs. No torch in here, so commands start fast.
 
 "depth" is the paper's layer (`circuit.py`): an iteration for each level. "log" is the logarithmic
-one (`speculate.py`), which tries each value in each position.
+one (`speculate.py`), which tries each value in each position. Plain notation has one layer
+(`precedence.py`), whose iterations are of the second kind, whichever one says.
 """
 
 from typing import Literal, get_args
 
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.expression import Expression
+from exactformer.domains.notation import Notation
 
 Iterations = Literal["depth", "log"]
 
@@ -19,9 +21,14 @@ def check_iterations(iterations: str) -> None:
         raise ValueError(f"iterations: expected depth or log, found {iterations!r}")
 
 
+def by_depth(expression: Expression, iterations: Iterations) -> bool:
+    """Whether the paper's layer is to run."""
+    return iterations == "depth" and expression.algebra.notation is not Notation.PLAIN
+
+
 def most_iterations(expression: Expression, iterations: Iterations) -> int:
     """The depth is how many there are; of the logarithm, there may be fewer."""
-    if iterations == "depth":
+    if by_depth(expression, iterations):
         return expression.depth
     ids = expression.ids
     values = int(((ids >= FIRST_VALUE) & (ids < expression.algebra.first_operator)).sum())
@@ -30,7 +37,7 @@ def most_iterations(expression: Expression, iterations: Iterations) -> int:
 
 def work(expression: Expression, iterations: Iterations = "depth") -> int:
     """Positions of all iterations together: what an expression costs the transformer at most."""
-    tried = 1 if iterations == "depth" else 1 + len(expression.algebra.values)
+    tried = 1 if by_depth(expression, iterations) else 1 + len(expression.algebra.values)
     return most_iterations(expression, iterations) * len(expression.positions) * tried
 
 
@@ -39,7 +46,8 @@ def require_feasible(
 ) -> None:
     """Refuse what would take hours, unless there is no bound."""
     if most is not None and work(expression, iterations) > most:
-        tried = f" with {len(expression.algebra.values):,} values" if iterations == "log" else ""
+        values = f" with {len(expression.algebra.values):,} values"
+        tried = "" if by_depth(expression, iterations) else values
         raise ValueError(
             f"{where}the transformer would take {most_iterations(expression, iterations):,} "
             f"iterations of {len(expression.positions):,} positions{tried} each, more than "

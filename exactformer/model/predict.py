@@ -7,7 +7,7 @@ import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
-from exactformer.model import circuit, speculate
+from exactformer.model import circuit, precedence, speculate
 from exactformer.model.circuit import Weights
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.model.iterations import (
@@ -55,7 +55,9 @@ def outcomes(
     found: dict[int, Outcome] = {}
     for batch in _batches(expressions):
         X, inside = initial_state([expressions[i] for i in batch], weights, dtype)
-        if iterations == "depth":
+        if weights.G_L is not None:
+            states = precedence.steps(X, weights, len(algebra.values))
+        elif iterations == "depth":
             states = circuit.steps(X, weights, inside)
         else:
             states = speculate.steps(X, weights, len(algebra.values))

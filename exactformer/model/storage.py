@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weightfile import UNITS, Arrays, WeightFile
+from exactformer.weightfile import LEVELS, UNITS, Arrays, WeightFile
 
 
 def to_file(
@@ -24,6 +24,9 @@ def to_file(
     if weights.G_R is not None:
         tensors["G_R"] = weights.G_R
     arrays: Arrays = {name: _whole(name, tensor) for name, tensor in tensors.items()}
+    for name in LEVELS:
+        if (tensor := getattr(weights, name)) is not None:
+            arrays[name] = _whole(name, tensor, torch.int16)
     f, activation = weights.f, None
     if isinstance(f, MLP):
         activation = f.activation
@@ -43,9 +46,9 @@ def to_file(
     return WeightFile(algebra, arrays, activation, origin)
 
 
-def _whole(name: str, tensor: torch.Tensor) -> NDArray[np.int8]:
-    """Gate and routing hold whole numbers; a proof about rounded ones would be about others."""
-    whole = tensor.detach().to(torch.int8)
+def _whole(name: str, tensor: torch.Tensor, kind: torch.dtype = torch.int8) -> NDArray[np.integer]:
+    """Gates and routing hold whole numbers; a proof about rounded ones would be about others."""
+    whole = tensor.detach().to(kind)
     if (whole != tensor).any():
         raise ValueError(f"tensor {name}: expected small whole numbers, found others")
     return whole.cpu().numpy()
@@ -70,4 +73,5 @@ def from_file(file: WeightFile) -> Weights:
         f = MLP(*perceptron, activation=file.activation)
     gate, W_Q, W_K = (tensors[name].float() for name in ("G_PE", "W_Q", "W_K"))
     G_R = tensors["G_R"].float() if "G_R" in tensors else None
-    return Weights(gate, W_Q, W_K, f, tensors.get("E"), G_R)
+    levels = (tensors[name].long() if name in tensors else None for name in LEVELS)
+    return Weights(gate, W_Q, W_K, f, tensors.get("E"), G_R, *levels)

@@ -24,6 +24,7 @@ from exactformer.api import Model
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.catalog import describe
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
@@ -145,6 +146,11 @@ def train_seeds(
 
 
 def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str) -> None:
+    if algebra.notation is Notation.PLAIN:
+        raise ValueError(
+            f"expected an algebra in infix or prefix notation, found {algebra.name!r} in plain: "
+            f"weights that are trained for the same operators in infix notation serve both"
+        )
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")

@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.notation import Notation
 from exactformer.domains.units import slots_of
+from exactformer.verify.levels import Grouping, check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptron, reads_back
 from exactformer.verify.rows import (
     WrongRow,
@@ -35,6 +37,7 @@ class Findings:
     rounding_bound: Fraction  # most that float64 can move an output
     most_operands: dict[str, int] | None = None  # of one span, by format; None: all that may come
     checked: str = "rows"  # or units, which are not rows of cases
+    grouping: Grouping | None = None  # by the gate of levels, in plain notation
 
     @property
     def exact(self) -> bool:
@@ -57,6 +60,10 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
     conditions |= findings.pop("conditions")
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = reads_back(arrays["E"])
+    if algebra.notation is Notation.PLAIN:
+        findings["grouping"] = check_levels(algebra, arrays)
+        name = "operators group as declared, or otherwise without a difference"
+        conditions[name] = not findings["grouping"].wrong
     return Findings(algebra, conditions, **findings)
 
 

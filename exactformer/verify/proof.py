@@ -40,6 +40,7 @@ def proof_of(algebra: Algebra, weights_sha256: str, findings: Findings) -> dict[
         "smallest_margin": str(findings.smallest_margin),
         "rounding_bound": str(findings.rounding_bound),
         "most_operands": findings.most_operands,
+        "grouping": None if findings.grouping is None else str(findings.grouping),
         "algebra": describe(algebra),
     }
     return {name: value for name, value in proof.items() if value is not None}

@@ -114,7 +114,9 @@ def _written(node: Node) -> np.ndarray:
 def dialect_of(algebra: Algebra) -> Dialect:
     """How to read for an algebra: its operators must be Python's, modulo the number of values."""
     n = len(algebra.values)
-    if algebra.notation is Notation.INFIX and set(algebra.values) == {str(i) for i in range(n)}:
+    if algebra.notation is not Notation.PREFIX and set(algebra.values) == {
+        str(i) for i in range(n)
+    }:
         if (
             n == 2
             and _computes(algebra, "&", min, 2)
@@ -129,8 +131,8 @@ def dialect_of(algebra: Algebra) -> Dialect:
             own_difference = _computes(algebra, "-", lambda a, b: (a - b) % n, 2)
             return _arithmetic(algebra, own_negation, own_difference)
     raise ValueError(
-        f"Python's text is for infix algebras with & | ~ on 0 and 1, or with + and * modulo the "
-        f"number of values, not for {algebra.name!r}"
+        f"Python's text is for infix and plain algebras with & | ~ on 0 and 1, or with + and * "
+        f"modulo the number of values, not for {algebra.name!r}"
     )
 
 

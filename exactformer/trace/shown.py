@@ -1,22 +1,17 @@
-"""Every intermediate of every iteration, as text for people and as plain data for programs."""
+"""What is kept of a run: the intermediates of each iteration, as text and as plain data."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any, Generic, TypeVar
 
-import torch
-
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.expression import Expression, packs
 from exactformer.domains.plain import listed
-from exactformer.model import circuit, speculate
-from exactformer.model.circuit import Weights, read_tokens
-from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
 
 EMPTY_POSITION = "·"
 HOLE = "□"  # an inner span, in the text of the one around it
+UNKNOWN = "…"  # what depends on it
 MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is shown as a line
 NAMES: dict[Kind, tuple[str, str]] = {
     "value": ("operand", "operands"),
@@ -90,7 +85,7 @@ class TracedSpan:
     at: int | None  # the position where its value is written; None inside another such span
 
     def __str__(self) -> str:
-        begin = f"span {self.number}: {self.text}"
+        begin = self._begin()
         inner = listed([f"span {number}" for number in self.inner], "and")
         if self.map is not None:
             pairs = " ".join(f"{value}→{result}" for value, result in self.map.items())
@@ -100,6 +95,20 @@ class TracedSpan:
         worth = f"{'; with ' + inner + ' it' if self.map else ''} is {self.value}"
         written = "" if self.at is None else f", written at {self.at}"
         return f"{begin}{worth}{written}"
+
+    def _begin(self) -> str:
+        return f"span {self.number}: {self.text}"
+
+
+@dataclass(frozen=True)
+class FoldedSpan(TracedSpan):
+    """A span of plain notation, of any number of operators of one level."""
+
+    fold: list[str]  # its operators one after the other, with HOLE and, from there on, UNKNOWN
+
+    def _begin(self) -> str:
+        folded = f", which is {', then '.join(self.fold)}," if len(self.fold) > 1 else ""
+        return f"{super()._begin()}{folded}"
 
 
 @dataclass(frozen=True)
@@ -133,7 +142,40 @@ class SpanStep:
         yield from map(str, self.spans)
 
 
-StepT = TypeVar("StepT", TraceStep, SpanStep)
+@dataclass(frozen=True)
+class PlainStep:
+    """One iteration in plain notation: position by position, then span by span."""
+
+    tokens: list[str]
+    levels: list[int]  # effective level of an operator; 0 for all else
+    opened: list[int]  # parentheses that are counted before a token,
+    closed: list[int]  # and after it
+    numbers: list[int]  # of the span that each token is in; 0 for none
+    mask: list[int]  # P
+    spans: list[FoldedSpan]
+    state: list[str]  # X afterwards
+
+    def to_dict(self) -> dict[str, Any]:
+        return vars(self) | {"spans": [vars(span) for span in self.spans]}
+
+    def rows(self) -> dict[str, list[Any]]:
+        """What is shown of each position, by name; `·` where there is nothing."""
+        return {
+            "tokens": self.tokens,
+            "level": [level or EMPTY_POSITION for level in self.levels],
+            "opened": [count or EMPTY_POSITION for count in self.opened],
+            "closed": [count or EMPTY_POSITION for count in self.closed],
+            "span": [number or EMPTY_POSITION for number in self.numbers],
+            "mask": self.mask,
+            "after": self.state,
+        }
+
+    def events(self, algebra: Algebra) -> Iterator[str]:
+        """What each span is, in words."""
+        yield from map(str, self.spans)
+
+
+StepT = TypeVar("StepT", TraceStep, SpanStep, PlainStep)
 
 
 @dataclass(frozen=True)
@@ -214,120 +256,3 @@ def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
             tokens = [token if n == 1 else f"{n}×{token}" for token, n in counts.items()]
             parts.append(f"{several if sum(counts.values()) > 1 else one} {' '.join(tokens)}")
     return listed(parts, "and")
-
-
-@torch.no_grad()
-def trace(
-    algebra: Algebra,
-    weights: Weights,
-    expression: Expression,
-    observe: Callable[[TraceStep], None] = lambda step: None,
-) -> Trace[TraceStep]:
-    """Run one expression, keeping what `iterate` returns.
-
-    `observe` sees each iteration as soon as it is there; it may raise to put an end to a long run.
-    """
-    X, inside = initial_state([expression], weights)
-    traced: list[TraceStep] = []
-    for step in circuit.steps(X, weights, inside):
-        acts = step.P[0] & (step.H[0].any(-1) | step.Y[0].any(-1))
-        busy = acts.nonzero().squeeze(-1).tolist()
-        outputs = {i: step.Z[0, i].tolist() for i in busy}
-        bags = {i: step.H[0, i].view(-1, len(algebra.vocabulary)) for i in busy}  # slot by slot
-        by_slot = {i: [_counts(algebra, slot) for slot in bag] for i, bag in bags.items()}
-        traced.append(
-            TraceStep(
-                tokens=_symbols(algebra, read_tokens(X, weights)[0]),
-                forward=step.A[0, :, 0].tolist(),
-                backward=step.A[0, :, 1].tolist(),
-                mask=step.P[0].int().tolist(),
-                clusters=step.ids[0].tolist(),
-                routed={i: _counts(algebra, bag.sum(0)) for i, bag in bags.items()},
-                outputs={i: dict(zip(algebra.vocabulary, outputs[i], strict=True)) for i in busy},
-                state=_symbols(algebra, read_tokens(step.X, weights)[0]),
-                ranks=None if step.R is None else (step.R[0] * step.P[0]).tolist(),
-                slots={} if step.R is None else by_slot,
-            )
-        )
-        observe(traced[-1])
-        X = step.X
-    return Trace(algebra, str(expression), traced, _answer(X, weights, algebra))
-
-
-@torch.no_grad()
-def trace_spans(
-    algebra: Algebra,
-    weights: Weights,
-    expression: Expression,
-    observe: Callable[[SpanStep], None] = lambda step: None,
-) -> Trace[SpanStep]:
-    """The same of the logarithmic layer, for weights that are certified."""
-    X, _ = initial_state([expression], weights)
-    traced: list[SpanStep] = []
-    for step in speculate.steps(X, weights, len(algebra.values)):
-        tokens, state = (_symbols(algebra, read_tokens(x, weights)[0]) for x in (X, step.X))
-        at, hole, ids = (part.tolist() for part in step.entries[:3])
-        numbers = [0] * len(tokens)
-        for position, number, is_hole in zip(at, ids, hole, strict=True):
-            numbers[position] = numbers[position] if is_hole else number
-        traced.append(
-            SpanStep(
-                tokens=tokens,
-                forward=step.A[0, :, 0].tolist(),
-                backward=step.A[0, :, 1].tolist(),
-                numbers=numbers,
-                mask=step.P[0].int().tolist(),
-                spans=_spans(algebra, step, tokens, state, numbers),
-                state=state,
-            )
-        )
-        observe(traced[-1])
-        X = step.X
-    return Trace(algebra, str(expression), traced, _answer(X, weights, algebra))
-
-
-def _spans(
-    algebra: Algebra, step: speculate.Step, tokens: list[str], state: list[str], numbers: list[int]
-) -> list[TracedSpan]:
-    """What happened to each span, in the order of the text."""
-    names = [*algebra.values, None]
-    entries: list[list[tuple[int, bool]]] = [[] for _ in step.holes]  # positions, whether holes
-    at, hole, ids = (part.tolist() for part in step.entries[:3])
-    for position, is_hole, number in zip(at, hole, ids, strict=True):
-        entries[number - 1].append((position, is_hole))
-    spans = []
-    for j, (held, F, u) in enumerate(zip(entries, step.F.tolist(), step.u.tolist(), strict=True)):
-        inner = [numbers[position] for position, is_hole in held if is_hole]
-        words = [HOLE if is_hole else tokens[position] for position, is_hole in held]
-        written = [position for position, _ in held if state[position] != EMPTY_POSITION]
-        spans.append(
-            TracedSpan(
-                number=j + 1,
-                text=("" if packs(algebra) else " ").join(words),
-                start=held[0][0],
-                inner=inner,
-                map=dict(zip(algebra.values, (names[v] for v in F), strict=False))
-                if len(inner) == 1
-                else None,
-                value=names[u],
-                at=written[0] if step.top[j] else None,
-            )
-        )
-    return spans
-
-
-def _answer(X: torch.Tensor, weights: Weights, algebra: Algebra) -> str | None:
-    value = int(read_values(X, weights, algebra)[0])
-    return None if value == NO_VALUE else algebra.values[value]
-
-
-def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:
-    """The token of each row; several, joined, where uncertified weights leave more than one."""
-    held: list[list[str]] = [[] for _ in range(len(rows))]
-    for position, token in rows.nonzero().tolist():
-        held[position].append(algebra.vocabulary[token])
-    return ["+".join(tokens) or EMPTY_POSITION for tokens in held]
-
-
-def _counts(algebra: Algebra, row: torch.Tensor) -> dict[str, int]:
-    return {algebra.vocabulary[i]: int(row[i]) for i in row.nonzero().flatten().tolist()}

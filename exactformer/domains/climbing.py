@@ -1,0 +1,72 @@
+"""Precedence climbing: what belongs together in plain notation, found from left to right.
+
+A call `climb(minimum)` of the textbook's function reads one operand and then goes on for as long
+as operators bind at least as tightly as `minimum`. Here its calls are kept in a list: a nesting a
+million deep is an ordinary input. It takes any well-formed text and does not say what is wrong with
+another; that is the parser's affair, which knows nothing of groups.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Applied:
+    """An operator where it stands in a text."""
+
+    token: int
+    place: int  # its index in the text
+    operands: int  # how many it has: 1 before its operand, 2 between two
+    level: int  # how tightly it binds there
+
+
+def climb(
+    algebra: Algebra,
+    ids: Sequence[int],
+    value: Callable[[int], T],
+    apply: Callable[[Applied, list[T]], T],
+    enclose: Callable[[T], T] = lambda result: result,
+) -> T:
+    """The expression from the inside out: `value` of each value's token id, `apply` of an operator
+    and what its operands became, `enclose` of what stood in parentheses.
+
+    A prefix operator directly behind a tighter one binds as tightly as that one does, so that
+    `2 ** -1 ** 2` is one run of operators from the right.
+    """
+    prefix_level, binary_level = algebra.declared_levels.tolist()
+    directions = algebra.declared_directions.tolist()
+    waiting: list[tuple[Applied | None, int]] = []  # calls, each with its minimum; None: for a `)`
+    results: list[T] = []
+    minimum, ended = 1, False  # whether an operand has just ended
+    for place, token in enumerate([*ids, CLOSE]):
+        if not ended:
+            if token == OPEN:
+                waiting.append((None, minimum))
+                minimum = 1
+            elif token < algebra.first_operator:
+                results.append(value(token))
+                ended = True
+            else:
+                before = waiting[-1][0] if waiting else None
+                level = max(prefix_level[token], before.level if before else 0)
+                waiting.append((Applied(token, place, 1, level), minimum))
+                minimum = prefix_level[token]
+            continue
+        level = 0 if token == CLOSE else binary_level[token]
+        while level < minimum and waiting and (operator := waiting[-1][0]):
+            minimum = waiting.pop()[1]
+            operands = results[-operator.operands :]
+            del results[-operator.operands :]
+            results.append(apply(operator, operands))
+        if token != CLOSE:
+            waiting.append((Applied(token, place, 2, level), minimum))
+            minimum, ended = level + (directions[level] < 0), False
+        elif waiting:
+            minimum = waiting.pop()[1]
+            results.append(enclose(results.pop()))
+    return results.pop()

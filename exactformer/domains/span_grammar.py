@@ -1,0 +1,89 @@
+"""The grammar of infix and prefix notation, in which every span has its parentheses.
+
+The state of a span is how many operands were read, and which operator. (An operator that takes any
+number of operands is counted up to its fewest.)
+"""
+
+from dataclasses import dataclass
+
+from exactformer.domains.algebra import CLOSE, Algebra
+from exactformer.domains.grammar import CLOSED, DONE, START, Grammar
+
+
+@dataclass(frozen=True)
+class Span:
+    """What was read of one span: an automaton state. `wanted` operands are known in infix only."""
+
+    operator: int | None  # its token id
+    read: int
+    wanted: int | None
+
+
+class SpanGrammar(Grammar):
+    """The automaton, and the span that each of its states stands for."""
+
+    def __init__(self, algebra: Algebra) -> None:
+        super().__init__(algebra)
+        self.spans: list[Span | None] = [None, None, Span(None, 0, None)]
+        self._add(DONE, {})
+        self._add(CLOSED, {}, ends=True)
+        numbers: dict[Span, int] = {Span(None, 0, None): START}
+
+        def number(span: Span) -> int:
+            if span not in numbers:
+                numbers[span] = len(self.spans)
+                self.spans.append(span)
+            return numbers[span]
+
+        state = START
+        while state < len(self.spans):  # `number` adds the states that are still to visit
+            span = self.spans[state]
+            assert span is not None
+            operand, operators, complete = self._steps(span)
+            following = number(operand) if operand else CLOSED
+            self._add(following, {t: number(next) for t, next in operators.items()}, complete)
+            state += 1
+
+    def _steps(self, span: Span) -> tuple[Span | None, dict[int, Span], bool]:
+        """The span after one more operand, after each operator, and whether `)` may follow."""
+        first = self.algebra.first_operator
+        if span.operator is not None:
+            operator = self.algebra.operators[span.operator - first]
+            limit = span.wanted or operator.arities[-1]
+            operand = Span(span.operator, span.read + 1, span.wanted) if span.read < limit else None
+            if operator.unbounded and span.read == limit:
+                operand = span  # from here on it takes any number: no need to count further
+            complete = span.read == span.wanted if span.wanted else span.read in operator.arities
+            return operand, {}, complete
+        notation = self.algebra.notation
+        wanted = notation.operands_wanted(span.read)
+        operators = {
+            token: Span(token, span.read, wanted)
+            for token, op in enumerate(self.algebra.operators, start=first)
+            if wanted is None or wanted in op.arities
+        }
+        arities = (arity for op in self.algebra.operators for arity in op.arities)
+        most_before = max(map(notation.operands_before, arities))
+        operand = Span(None, span.read + 1, None) if span.read < most_before else None
+        return operand, operators, False
+
+    def _reason(self, state: int, token: int | None) -> str | None:
+        span = self.spans[state]
+        if span is None:
+            return "no parenthesis is open" if token == CLOSE and state != DONE else None
+        if span.operator is None:
+            if token == CLOSE:
+                return "these parentheses hold no operator" if span.read else "empty parentheses"
+            if token is None or not span.read:
+                return None
+            if token < self.algebra.first_operator:
+                return "no operator between two operands"
+            return f"{self.algebra.vocabulary[token]} comes before its operand"
+        operator = self.algebra.operators[span.operator - self.algebra.first_operator]
+        if token is not None and token >= self.algebra.first_operator:
+            return "a second operator in the same parentheses"
+        counts = str(span.wanted) if span.wanted else operator.counts
+        takes = counts + (" operand" if counts == "1" else " operands")
+        if token == CLOSE:
+            return f"{operator.symbol} takes {takes}, not {span.read}"
+        return None if token is None else f"{operator.symbol} takes {takes} here, not more"
