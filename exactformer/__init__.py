@@ -15,6 +15,7 @@ from exactformer.domains.strahler import strahler
 
 if TYPE_CHECKING:
     from exactformer.api import Model, construct, load
+    from exactformer.interp.causal import causal_graph
     from exactformer.training.run import train_seeds as train
 
 __version__ = "0.1.0"
@@ -27,6 +28,7 @@ __all__ = [
     "Operator",
     "arithmetic",
     "boolean",
+    "causal_graph",
     "construct",
     "draw",
     "draw_balanced",
@@ -44,6 +46,7 @@ __all__ = [
 # What needs torch is imported when first used: without it the command line starts fast.
 _LATER = {
     "Model": ("exactformer.api", "Model"),
+    "causal_graph": ("exactformer.interp.causal", "causal_graph"),
     "construct": ("exactformer.api", "construct"),
     "load": ("exactformer.api", "load"),
     "train": ("exactformer.training.run", "train_seeds"),
