@@ -18,6 +18,16 @@ class Predictor(Protocol):
     def predict(self, expressions: Sequence[Expression], /) -> Sequence[str | None]: ...
 
 
+def interval(correct: int, total: int) -> tuple[float, float]:
+    """Wilson's 95% interval of the accuracy: unlike the usual one, right for 0 and for all, too."""
+    if not total:
+        return 0.0, 1.0
+    z2 = 1.959964**2
+    centre = (correct + z2 / 2) / (total + z2)
+    reach = (z2 * (correct * (total - correct) / total + z2 / 4)) ** 0.5 / (total + z2)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
 @dataclass(frozen=True)
 class DepthScore:
     """Problems of one depth: how many came out right, and how many tokens each of them has."""

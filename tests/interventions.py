@@ -52,4 +52,4 @@ def drawn(
 
 def expected(intervention: Intervention) -> str:
     ((node, token),) = intervention.tokens.items()
-    return evaluate(changed(intervention.graph, node, token))
+    return evaluate(changed(intervention.graph, Node(*node), token))

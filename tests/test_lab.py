@@ -1,7 +1,7 @@
 """Recipes of the pages for packages that are no part of the environment of the other tests.
 
-A block ```python lab PACKAGE is a program, and the ```text block behind it all that it prints. It is
-run where the package is installed: `make test-lab` installs them all.
+A block ```python lab PACKAGE is a program, and the ```text block behind it all that it prints. It
+runs where the package is installed: `make test-lab` installs them all.
 """
 
 import re
