@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-Parameters = dict[str, Tensor]
+from exactformer.protocol.state import Parameters
 
 
 class Positions:

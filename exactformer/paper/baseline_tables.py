@@ -19,16 +19,16 @@ import numpy as np
 import torch
 
 from exactformer.baselines.positions import ENCODINGS
-from exactformer.baselines.predictor import Predictor
-from exactformer.baselines.protocol import train
-from exactformer.baselines.recipe import FITTED, RECIPES, Recipe
-from exactformer.baselines.state import State
+from exactformer.baselines.protocol import predictor_of, train
+from exactformer.baselines.recipe import RECIPES, Recipe
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.evaluate import scores_by_depth
 from exactformer.paper import published
 from exactformer.paper.files import table, write, write_both
+from exactformer.protocol.recipe import FITTED
+from exactformer.protocol.state import State
 
 SHIPPED = Path(__file__).parent / "baselines"
 RUNS = Path("runs") / "baselines"
@@ -273,7 +273,7 @@ def train_baseline(
 def _seed_record(recipe: Recipe, state: State, i: int, seed: int, problems: int) -> Record:
     depths = published.CRVNN_DEPTHS if recipe.network == "crvnn" else published.LOOPED_FULL_DEPTHS
     scores = scores_by_depth(
-        [Predictor.of_seed(recipe, state, i)],
+        [predictor_of(recipe, state, i)],
         CATALOG[recipe.task](),
         depths,
         problems,

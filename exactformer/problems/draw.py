@@ -54,12 +54,18 @@ def problems(
             raise ValueError(f"expected a {name} of 0 or more, found {number}")
     law = f"v{VERSION}-{algebra.name}{f'-balanced{count}' if balanced else ''}-seed{seed}"
     for depth in depths:
-        if balanced:
-            drawn = iter(draw_balanced(algebra, depth, count, np.random.default_rng([seed, depth])))
-        else:
-            drawn = islice(_without_end(algebra, depth, seed), count)
-        for i, expression in enumerate(drawn):
+        for i, expression in enumerate(expressions(algebra, depth, count, seed, balanced=balanced)):
             yield problem(expression, f"{law}-depth{depth}-{i}")
+
+
+def expressions(
+    algebra: Algebra, depth: int, count: int, seed: int = 0, *, balanced: bool = False
+) -> Iterator[Expression]:
+    """The expressions of one depth alone."""
+    if balanced:
+        yield from draw_balanced(algebra, depth, count, np.random.default_rng([seed, depth]))
+        return
+    yield from islice(_without_end(algebra, depth, seed), count)
 
 
 def _without_end(algebra: Algebra, depth: int, seed: int) -> Iterator[Expression]:
