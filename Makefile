@@ -2,7 +2,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SCALE ?= 1
 
-.PHONY: help install test test-lowest chromium fuzz attack lint proof coq reproduce docs screenshots weights
+.PHONY: help install test test-lowest test-lab chromium fuzz attack lint proof coq reproduce docs screenshots weights
 .PHONY: wheel clean
 
 help:  ## list the targets
@@ -16,6 +16,10 @@ test: .venv/stamp chromium  ## run the tests
 
 test-lowest: .venv-lowest/stamp  ## run the tests with the lowest versions of what is needed
 	PATH=$(CURDIR)/.venv-lowest/bin:$$PATH .venv-lowest/bin/pytest -n auto --dist loadfile -rs
+
+LAB := tests/test_lab.py tests/test_problems.py
+test-lab: .venv-lab/stamp  ## run the tests that need other people's tools, which are many and large
+	PATH=$(CURDIR)/.venv-lab/bin:$$PATH .venv-lab/bin/pytest -rs $(LAB)
 
 # A browser is no Python package. Where it cannot be installed the tests go on without, and say so.
 chromium:  ## install Debian's chromium for the tests of the page, where that is possible
@@ -72,7 +76,7 @@ wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
 
 clean:  ## remove what the other targets made, .venv included; results/ stays
 	$(MAKE) --no-print-directory -C proof clean
-	rm -rf .venv .venv-lowest dist docs/_build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf .venv .venv-lowest .venv-lab dist docs/_build .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamp is newer than both files exactly when the environment is up to date.
@@ -84,6 +88,11 @@ clean:  ## remove what the other targets made, .venv included; results/ stays
 .venv-lowest/stamp: pyproject.toml constraints-lowest.txt
 	$(PYTHON) -m venv .venv-lowest
 	.venv-lowest/bin/pip install -c constraints-lowest.txt -e '.[dev]'
+	touch $@
+
+.venv-lab/stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-lab
+	.venv-lab/bin/pip install -c constraints.txt -e '.[dev,lab]'
 	touch $@
 
 .venv/docs: .venv/stamp

@@ -13,7 +13,7 @@ import torch
 import exactformer as ef
 from attacks.mutants import Tensors, content_sha256, record_sha256
 from attacks.target import Target
-from exactformer.baselines.state import State
+from exactformer.protocol.state import State
 from exactformer.training import run
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.recipe import recipe_for

@@ -21,7 +21,10 @@ from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.strahler import strahler
 
 if TYPE_CHECKING:
+    from exactformer import protocol as protocol
     from exactformer.api import Model, construct, load
+    from exactformer.interp.causal import causal_graph
+    from exactformer.protocol.table import depth_table
     from exactformer.training.run import train_seeds as train
 
 __version__ = "0.1.0"
@@ -37,7 +40,9 @@ __all__ = [
     "arithmetic_plain",
     "boolean",
     "boolean_plain",
+    "causal_graph",
     "construct",
+    "depth_table",
     "draw",
     "draw_balanced",
     "enumerate_depth",
@@ -54,13 +59,17 @@ __all__ = [
 # What needs torch is imported when first used: without it the command line starts fast.
 _LATER = {
     "Model": ("exactformer.api", "Model"),
+    "causal_graph": ("exactformer.interp.causal", "causal_graph"),
     "construct": ("exactformer.api", "construct"),
+    "depth_table": ("exactformer.protocol.table", "depth_table"),
     "load": ("exactformer.api", "load"),
     "train": ("exactformer.training.run", "train_seeds"),
 }
 
 
 def __getattr__(name: str):
+    if name == "protocol":  # a folder with names of its own: `exactformer.protocol.train`
+        return import_module("exactformer.protocol")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _LATER[name]

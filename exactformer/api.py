@@ -16,6 +16,8 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
+from exactformer.interp.module import CircuitModule, Key, Patch
+from exactformer.interp.run import Run, run
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations
@@ -260,6 +262,20 @@ class Model:
         if self.algebra.notation is Notation.PLAIN:
             run = trace_plain
         return run(self.algebra, self.weights, expression, observe)
+
+    def run(self, text: Text, patch: Mapping[Key, Patch] | None = None) -> Run:
+        """The transformer on one expression, with every intermediate kept and any of them patched.
+
+        patch   what to do at (iteration, name), such as (1, "P"): a function of the tensor there,
+                or a tensor to put in its place. The run goes on with the result.
+        """
+        return run(self.algebra, self.weights, self._expression(text), patch)
+
+    def module(self, *, straight_through: bool = False) -> CircuitModule:
+        """The transformer as a `torch.nn.Module` with copies of the weights and a tap for each
+        intermediate. With `straight_through`, gradients pass the thresholds.
+        """
+        return CircuitModule(self.algebra, self.weights, straight_through=straight_through)
 
     def _expression(self, text: Text) -> Expression:
         expression = text if isinstance(text, Expression) else parse(self.algebra, text)

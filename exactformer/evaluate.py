@@ -8,6 +8,7 @@ import numpy as np
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
+from exactformer.domains.plain import show
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 
@@ -16,6 +17,35 @@ class Predictor(Protocol):
     """What can be evaluated: expressions in, the symbol of a value or None out for each."""
 
     def predict(self, expressions: Sequence[Expression], /) -> Sequence[str | None]: ...
+
+
+def interval(correct: int, total: int) -> tuple[float, float]:
+    """Wilson's 95% interval of the accuracy: unlike the usual one, right for 0 and for all, too."""
+    if not total:
+        return 0.0, 1.0
+    z2 = 1.959964**2
+    centre = (correct + z2 / 2) / (total + z2)
+    reach = (z2 * (correct * (total - correct) / total + z2 / 4)) ** 0.5 / (total + z2)
+    return max(0.0, centre - reach), min(1.0, centre + reach)
+
+
+def ask(
+    predictor: Predictor, problems: Sequence[Expression], name: str = "the predictor"
+) -> Sequence[str | None]:
+    """Its answers, if it has one to each problem and they are what can be compared with values."""
+    answers = predictor.predict(problems)
+    if isinstance(answers, str) or not isinstance(answers, Sequence):
+        raise TypeError(f"{name}: expected a list of answers, found {show(answers)}")
+    if len(answers) != len(problems):
+        raise ValueError(
+            f"{name}: expected an answer to each of {len(problems)} problems, found {len(answers)}"
+        )
+    for answer in answers:
+        if answer is not None and not isinstance(answer, str):
+            raise TypeError(
+                f"{name}: expected the symbol of a value, as text, or None, found {show(answer)}"
+            )
+    return answers
 
 
 @dataclass(frozen=True)
@@ -57,10 +87,6 @@ def scores_by_depth(
         correct = 0
         for i, predictor in enumerate(predictors):
             asked = problems[i :: len(predictors)]
-            answers = predictor.predict(asked)
-            if len(answers) != len(asked):
-                raise ValueError(
-                    f"expected an answer to each of {len(asked)} problems, found {len(answers)}"
-                )
+            answers = ask(predictor, asked)
             correct += sum(a == evaluate(p) for a, p in zip(answers, asked, strict=True))
         yield depth, DepthScore(correct, [len(problem) for problem in problems])

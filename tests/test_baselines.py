@@ -12,21 +12,11 @@ import pytest
 import torch
 
 import exactformer.baselines
-from exactformer.baselines.batches import Batches
 from exactformer.baselines.crvnn import CRvNN, neighbours
-from exactformer.baselines.data import (
-    Problems,
-    balanced_order,
-    draw_depth_two,
-    every,
-    padded,
-)
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
-from exactformer.baselines.predictor import Predictor
-from exactformer.baselines.protocol import Trainer, train
+from exactformer.baselines.protocol import predictor_of, train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
-from exactformer.baselines.state import Inputs, State
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -41,6 +31,16 @@ from exactformer.paper.baseline_records import (
 )
 from exactformer.paper.baseline_tables import table2, table3, table4
 from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, asked_problems, count_at
+from exactformer.protocol.batches import Batches
+from exactformer.protocol.data import (
+    Problems,
+    balanced_order,
+    draw_depth_two,
+    every,
+    padded,
+)
+from exactformer.protocol.loop import Trainer
+from exactformer.protocol.state import Inputs, State
 
 CPU = torch.device("cpu")
 SHORT = Recipe("boolean", "fire", epochs=4, batch=100)
@@ -212,7 +212,7 @@ def test_drawn_problems_are_valid_right_balanced_and_as_long_as_those_of_draw():
 
 def test_balanced_order():
     values = np.array([0] * 9 + [1] * 3)
-    problems = Problems(np.zeros((12, 1), dtype=np.int8), values, np.ones(12, dtype=np.int64))
+    problems = Problems(np.zeros((12, 1), dtype=np.int16), values, np.ones(12, dtype=np.int64))
     order = balanced_order(problems, np.random.default_rng(0))
     assert np.bincount(values[order]).tolist() == [6, 6]
     assert len(set(order[values[order] == 0])) == 6  # none twice
@@ -261,7 +261,7 @@ def narrow(monkeypatch):
     def small(recipe):
         return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
 
-    for module in ("baselines.protocol", "baselines.predictor", "paper.baseline_records"):
+    for module in ("baselines.protocol", "paper.baseline_records"):
         monkeypatch.setattr(f"exactformer.{module}.network_for", small)
 
 
@@ -319,7 +319,7 @@ def test_a_record_is_written_once(narrow, tmp_path):
 
 def test_predictor_answers_in_order():
     state = State.start(network_for(RECIPES["boolean-rope"]), [3, 1], CPU)
-    predictor = Predictor.of_seed(RECIPES["boolean-rope"], state, 1)
+    predictor = predictor_of(RECIPES["boolean-rope"], state, 1)
     expressions = draw(boolean(), 3, 8, np.random.default_rng(0))
     expressions += draw(boolean(), 1, 4, np.random.default_rng(0))
     one_by_one = [predictor.predict([expression])[0] for expression in expressions]

@@ -20,7 +20,7 @@ nbformat.write(notebook, sys.argv[2])
 
 
 def test_they_are_there():
-    assert [path.stem for path in NOTEBOOKS] == ["tour", "viz_boolean_params"]
+    assert [path.stem for path in NOTEBOOKS] == ["own_model", "tour", "viz_boolean_params"]
 
 
 def shown(path: Path) -> list[list[str]]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from exactformer.baselines.looped import layer_norm, linear, one_hot, random_linear, unit_norm
 from exactformer.baselines.positions import Parameters
-from exactformer.baselines.state import Inputs
+from exactformer.protocol.state import Inputs
 
 TINY = 1e-9
 

@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exactformer.baselines.positions import Parameters, Positions
-from exactformer.baselines.state import Inputs
+from exactformer.protocol.state import Inputs
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

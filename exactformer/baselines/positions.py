@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-Parameters = dict[str, Tensor]
+from exactformer.protocol.state import Parameters
+
 AT_ONCE = 1 << 28  # numbers that FIRE's hidden units hold together, so that long texts fit
 
 

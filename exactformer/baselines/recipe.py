@@ -1,32 +1,23 @@
 """Which network is trained on which task, and every constant of its training."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from exactformer.baselines.crvnn import CRvNN
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS
-from exactformer.baselines.state import Network
 from exactformer.domains.catalog import CATALOG
+from exactformer.protocol import recipe as protocol
+from exactformer.protocol.state import Network
 
 RATES = (0.001, 0.01)  # the second is that of the paper's own model
-FITTED = 0.95  # the training accuracy, at both depths, from which on a seed counts
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Recipe(protocol.Recipe):
+    """The protocol's constants, kept with the task and the network."""
+
     task: str
     network: str  # "learned", "rope", "fire" (looped transformers) or "crvnn"
-    epochs: int
-    batch: int = 500
-    learning_rate: float = RATES[0]
-    weight_decay: float = 0.0
-    clip: float = 1.0
-    warm_up: float = 0.1  # fraction of the steps in which the rate rises,
-    warm_up_from: float = 0.3  # from this fraction of it
-    cosine_to: float = 0.05  # and then falls to this fraction
-    sampled: int = 0  # depth-2 problems drawn afresh each epoch; 0 takes all there are
-    measured: int = 10_000  # at most so many problems of a depth measure the training accuracy
-    share: float = 1.0  # fraction of an epoch's batches that are used
 
     @property
     def name(self) -> str:
@@ -39,16 +30,14 @@ class Recipe:
         return replace(self, epochs=epochs, share=0.1, measured=500)
 
 
-EPOCHS = {"arithmetic": 50, "boolean": 1000, "listops": 300}  # the paper's
 CRVNN_EPOCHS = 60  # not in the paper
 
 
 def recipe_for(task: str, network: str, rate: float = RATES[0]) -> Recipe:
-    sampled = 8800 if task == "listops" else 0
+    constants = asdict(replace(protocol.default_recipe(CATALOG[task]()), learning_rate=rate))
     if network == "crvnn":
-        decay = 1e-2
-        return Recipe(task, network, CRVNN_EPOCHS, 128, rate, weight_decay=decay, sampled=sampled)
-    return Recipe(task, network, EPOCHS[task], learning_rate=rate, sampled=sampled)
+        constants |= {"epochs": CRVNN_EPOCHS, "batch": 128, "weight_decay": 1e-2}
+    return Recipe(task, network, **constants)
 
 
 RECIPES: dict[str, Recipe] = {

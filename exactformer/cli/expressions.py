@@ -19,6 +19,7 @@ from exactformer.cli.app import (
     app,
     print_json,
 )
+from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -26,8 +27,10 @@ from exactformer.domains.formats.labelled import Format
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
 from exactformer.domains.notation import Notation
+from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
+    from exactformer.problems.files import FileFormat
     from exactformer.progress import Tell
 
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
@@ -78,7 +81,10 @@ def sample(
     depth: Annotated[
         int | None, typer.Option(min=0, help="Exact depth of each expression; 2 if not given.")
     ] = None,
-    count: Annotated[int, typer.Option(min=0, help="How many.")] = 10,
+    depths: Annotated[
+        str | None, typer.Option(help="Several depths, such as 1-30 or 2,4,8; rows of all columns.")
+    ] = None,
+    count: Annotated[int, typer.Option(min=0, help="How many, of each depth.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
     balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
     parentheses: Annotated[
@@ -92,12 +98,18 @@ def sample(
         ),
     ] = None,
     format: Annotated[
-        Literal["tsv", "lra"],
-        typer.Option(help="lra: the ListOps set of the Long Range Arena, drawn anew, as its file."),
+        Literal["tsv", "lra", "jsonl", "parquet"],
+        typer.Option(
+            help="jsonl, parquet: rows of all columns; lra: the ListOps set of the Long Range "
+            "Arena, drawn anew, as its file."
+        ),
     ] = "tsv",
+    out: Annotated[Path | None, typer.Option(help="A file for rows of all columns.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Random expressions of an exact depth, each with its value, separated by a tab."""
+    """Random expressions of an exact depth, each with its value, separated by a tab; or rows with
+    id, expression, depth, tokens, value and prompt.
+    """
     import numpy as np
 
     from exactformer.domains.formats.long_range import HEADER, draw_long_range
@@ -105,6 +117,8 @@ def sample(
     from exactformer.domains.sampling import draw, draw_balanced
     from exactformer.progress import bar
 
+    if depth is not None and depths is not None:
+        raise ValueError("expected --depth or --depths, not both")
     rng = np.random.default_rng(seed)
     write = str
 
@@ -114,17 +128,26 @@ def sample(
             at_once = min(DRAWN_AT_ONCE, count - done)
             yield from draw(domain, depth, at_once, rng, parentheses=parentheses)
 
-    with bar(shown=not sys.stdout.isatty()) as tell:
-        if format == "tsv":
-            depth = 2 if depth is None else depth
-            if balanced:
-                expressions = draw_balanced(domain, depth, count, rng, parentheses=parentheses)
-            else:
-                expressions = some_at_a_time(depth, tell)
-        elif domain != CATALOG["listops"]() or (depth, parentheses) != (None, None) or balanced:
-            raise ValueError("the Long Range Arena's set is of listops and has depths of its own")
-        else:
+    with bar(shown=out is not None or not sys.stdout.isatty()) as tell:
+        if format == "lra":
+            chosen = balanced or any(o is not None for o in (depth, depths, parentheses, out))
+            if domain != CATALOG["listops"]() or chosen:
+                raise ValueError(
+                    "the Long Range Arena's set is of listops, has depths of its own and goes to "
+                    "standard output"
+                )
             expressions, write = draw_long_range(count, rng), format_nangia
+        elif format != "tsv" or depths is not None or out is not None:
+            if parentheses is not None:
+                raise ValueError("rows of all columns are drawn without --parentheses")
+            several = read_depths(depths) if depths is not None else [2 if depth is None else depth]
+            _write_rows(domain, several, count, seed, balanced, format, out, as_json, tell)
+            return
+        elif balanced:
+            depth = 2 if depth is None else depth
+            expressions = draw_balanced(domain, depth, count, rng, parentheses=parentheses)
+        else:
+            expressions = some_at_a_time(2 if depth is None else depth, tell)
         if as_json:
             print_json(
                 {"expression": write(e), "value": evaluate(e), "tokens": len(e)}
@@ -135,6 +158,37 @@ def sample(
             print(HEADER)
         for expression in expressions:
             print(f"{write(expression)}\t{evaluate(expression)}")
+
+
+def _write_rows(
+    domain: Algebra,
+    depths: list[int],
+    count: int,
+    seed: int,
+    balanced: bool,
+    format: "FileFormat",
+    out: Path | None,
+    as_json: bool,
+    tell: "Tell",
+) -> None:
+    """Rows of all columns, into a file or to standard output."""
+    from exactformer.problems.draw import Problem, problems
+    from exactformer.problems.files import write_lines, write_problems
+
+    def told() -> Iterator[Problem]:
+        rows = problems(domain, depths, count, seed, balanced=balanced)
+        for done, row in enumerate(rows):
+            tell("rows", done, count * len(depths))
+            yield row
+
+    if out is not None:
+        written = write_problems(told(), out, format)
+        if as_json:
+            print(json.dumps({"out": str(out), "rows": written}))
+    elif as_json:
+        print_json(row.to_dict() for row in told())
+    else:
+        write_lines(told(), sys.stdout, format)
 
 
 @app.command("eval")
@@ -210,11 +264,33 @@ def score(
     ] = None,
     engine: EngineName = "auto",
     no_limit: NoLimit = False,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            help="Score these instead, by depth: JSON lines with id and prediction, for a FILE of "
+            "rows as sample --out writes them.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Count the rows of a labelled file of any size that certified weights get right, and show the
-    first ten others.
+    first ten others; or score the predictions of another model.
     """
+    if predictions is not None:
+        if (format, weights, median, engine, no_limit) != (
+            None,
+            "constructed",
+            None,
+            "auto",
+            False,
+        ):
+            raise ValueError("--predictions are scored as they are: expected no option but --json")
+        from exactformer.problems.predictions import score_predictions
+
+        scored = score_predictions(domain, file, predictions)
+        print(json.dumps(scored.to_dict(), ensure_ascii=False) if as_json else scored)
+        return
     from exactformer.model.iterations import MOST_WORK
     from exactformer.progress import bar, is_typed
     from exactformer.score import score as score_file

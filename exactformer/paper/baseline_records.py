@@ -24,15 +24,15 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from exactformer.baselines.positions import Parameters
-from exactformer.baselines.predictor import Predictor, answers
 from exactformer.baselines.protocol import train
-from exactformer.baselines.recipe import FITTED, RECIPES, Recipe, network_for
-from exactformer.baselines.state import State
+from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG
 from exactformer.paper import published
 from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems, majority
 from exactformer.paper.files import write
+from exactformer.protocol.predictor import Predictor, answers
+from exactformer.protocol.recipe import FITTED
+from exactformer.protocol.state import Parameters, State
 from exactformer.weightfile import pack_header, read_safetensors, write_atomically
 
 SHIPPED = Path(__file__).parent / "baselines"

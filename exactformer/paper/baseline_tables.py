@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from exactformer.baselines.positions import ENCODINGS
-from exactformer.baselines.recipe import FITTED, RATES, recipe_for
+from exactformer.baselines.recipe import RATES, recipe_for
 from exactformer.paper import published
 from exactformer.paper.baseline_records import (
     QUICK_PROBLEMS,
@@ -22,6 +22,7 @@ from exactformer.paper.baseline_records import (
 )
 from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at, wilson
 from exactformer.paper.files import table, write_both
+from exactformer.protocol.recipe import FITTED
 
 TITLES = {"learned": "learned", "rope": "RoPE", "fire": "FIRE", "crvnn": "CRvNN"}
 EPOCHS = {"best": "best epoch", "last": "last epoch"}

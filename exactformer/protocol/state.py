@@ -9,7 +9,6 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from exactformer.baselines.positions import Parameters
 from exactformer.domains.plain import Place
 from exactformer.weightfile import (
     content_sha256,
@@ -18,6 +17,8 @@ from exactformer.weightfile import (
     remove_unfinished,
     write_atomically,
 )
+
+Parameters = dict[str, Tensor]
 
 FORMAT = "exactformer baseline 2"
 MOST_EPOCHS = 1 << 20
@@ -32,7 +33,9 @@ class Inputs(NamedTuple):
 
 
 class Network(Protocol):
-    """What training asks of a network; `exactformer.baselines.recipe` knows those there are."""
+    """What training asks of a network. `modules.py` makes one of any module of torch, and
+    `exactformer.baselines` has some that are written for many seeds.
+    """
 
     def initial(self, generator: torch.Generator) -> Parameters:
         """Random parameters of one seed, without the seeds' axis."""

@@ -1,4 +1,4 @@
-"""A trained baseline as something that predicts."""
+"""A trained network as something that predicts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,13 +7,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from exactformer.baselines.data import padded
-from exactformer.baselines.positions import Parameters
-from exactformer.baselines.recipe import Recipe, network_for
-from exactformer.baselines.state import Inputs, Network, State
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG
 from exactformer.domains.expression import Expression
+from exactformer.protocol.data import padded
+from exactformer.protocol.state import Inputs, Network, Parameters
 
 MEMORY = 40_000_000  # problems of all seeds at once times the square of their tokens, at most
 
@@ -26,11 +23,6 @@ class Predictor:
     algebra: Algebra
     parameters: Parameters  # with a seeds' axis of one
     memory: int = MEMORY
-
-    @classmethod
-    def of_seed(cls, recipe: Recipe, state: State, row: int) -> "Predictor":
-        best = {name: tensor[row : row + 1] for name, tensor in state.best.items()}
-        return cls(network_for(recipe), CATALOG[recipe.task](), best)
 
     def predict(self, expressions: Sequence[Expression]) -> list[str | None]:
         found = answers(self.network, self.parameters, expressions, self.memory)

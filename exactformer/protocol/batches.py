@@ -6,10 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exactformer.baselines.data import Problems, widened
-from exactformer.baselines.positions import Parameters
-from exactformer.baselines.recipe import Recipe
-from exactformer.baselines.state import Inputs, Network
+from exactformer.protocol.data import Problems, widened
+from exactformer.protocol.recipe import Recipe
+from exactformer.protocol.state import Inputs, Network, Parameters
 
 
 class Batches:
@@ -25,7 +24,7 @@ class Batches:
         self.steps = int(sets[0].depths.max())
         S = len(sets)
         width = sets[0].tokens.shape[1]
-        self.tokens = torch.empty(S, self.count, width, dtype=torch.int8, device=device)
+        self.tokens = torch.empty(S, self.count, width, dtype=torch.int16, device=device)
         self.values = torch.empty(S, self.count, dtype=torch.int64, device=device)
         self.depths = torch.empty(S, self.count, dtype=torch.int64, device=device)
         self.order = torch.empty(S, self.batches, self.size, dtype=torch.int64, device=device)

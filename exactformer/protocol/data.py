@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.sampling import default_leaf, enumerate_depth
+from exactformer.domains.sampling import default_leaf, draw_balanced, enumerate_depth
 
 PADDING = -1
 
 
 @dataclass(frozen=True)
 class Problems:
-    tokens: NDArray[np.int8]  # (N, n)
+    tokens: NDArray[np.int16]  # (N, n)
     values: NDArray[np.int64]  # (N,)
     depths: NDArray[np.int64]  # (N,)
 
@@ -46,12 +46,12 @@ class Problems:
         return [np.flatnonzero(self.values == value) for value in np.unique(self.values)]
 
 
-def widened(tokens: NDArray[np.int8], width: int) -> NDArray[np.int8]:
+def widened(tokens: NDArray[np.int16], width: int) -> NDArray[np.int16]:
     return np.pad(tokens, [(0, 0), (0, width - tokens.shape[1])], constant_values=PADDING)
 
 
-def padded(expressions: Sequence[Expression]) -> NDArray[np.int8]:
-    tokens = np.full((len(expressions), max(map(len, expressions))), PADDING, dtype=np.int8)
+def padded(expressions: Sequence[Expression]) -> NDArray[np.int16]:
+    tokens = np.full((len(expressions), max(map(len, expressions))), PADDING, dtype=np.int16)
     for row, expression in zip(tokens, expressions, strict=True):
         row[: len(expression)] = expression.ids
     return tokens
@@ -60,10 +60,15 @@ def padded(expressions: Sequence[Expression]) -> NDArray[np.int8]:
 @lru_cache(maxsize=8)
 def every(algebra: Algebra, depth: int) -> Problems:
     """All problems of a depth."""
-    expressions = list(enumerate_depth(algebra, depth))
+    return of_expressions(algebra, list(enumerate_depth(algebra, depth)))
+
+
+def of_expressions(algebra: Algebra, expressions: Sequence[Expression]) -> Problems:
+    """Expressions as arrays, with their values by the oracle."""
     index = {value: i for i, value in enumerate(algebra.values)}
     values = np.array([index[evaluate(expression)] for expression in expressions])
-    return Problems(padded(expressions), values, np.full(len(expressions), depth))
+    depths = np.array([expression.depth for expression in expressions])
+    return Problems(padded(expressions), values, depths)
 
 
 @lru_cache(maxsize=8)
@@ -92,8 +97,10 @@ def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.i
 def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
     """Fresh problems of depth 2 by the law of `sampling.draw`, each value equally often.
 
-    Written with arrays, since an epoch needs thousands for every seed; for prefix notation only.
+    Written with arrays for prefix notation, since an epoch of ListOps needs thousands for a seed.
     """
+    if algebra.notation != "prefix":
+        return of_expressions(algebra, draw_balanced(algebra, 2, count, rng))
     quota = np.full(len(algebra.values), count // len(algebra.values))
     quota[rng.permutation(len(algebra.values))[: count % len(algebra.values)]] += 1
     kept: list[Problems] = []
@@ -127,7 +134,7 @@ def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> P
 
     # Every token that could be, in order, with PADDING for those that are not; then closed up.
     first = algebra.first_operator
-    operand = np.full((count, m, m + 3), PADDING, dtype=np.int8)
+    operand = np.full((count, m, m + 3), PADDING, dtype=np.int16)
     operand[..., 0] = OPEN
     operand[..., 1] = first + inner_operator
     operand[..., 2 : m + 2] = np.where(absent, PADDING, FIRST_VALUE + digits)
@@ -135,8 +142,8 @@ def _draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> P
     operand[~inner] = PADDING
     operand[..., 2] = FIRST_VALUE + digits[..., 0]
     operand[np.arange(m) >= arity[:, None]] = PADDING
-    ends = np.full((count, 1), CLOSE, dtype=np.int8)
-    head = np.stack([np.full(count, OPEN), first + operator], axis=1).astype(np.int8)
+    ends = np.full((count, 1), CLOSE, dtype=np.int16)
+    head = np.stack([np.full(count, OPEN), first + operator], axis=1).astype(np.int16)
     tokens = np.concatenate([head, operand.reshape(count, -1), ends], axis=1)
     order = np.argsort(tokens == PADDING, axis=1, kind="stable")
     tokens = np.take_along_axis(tokens, order, axis=1)

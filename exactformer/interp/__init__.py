@@ -1,0 +1,1 @@
+"""Look inside a model and intervene: taps, a cache of every iteration, patches."""

@@ -1,0 +1,222 @@
+"""The transformer as a `torch.nn.Module`, for the tools that know those.
+
+The layer is that of `model/circuit.py`, put together from the same functions. Between them, every
+intermediate passes through a `Tap`, which hands it on: a forward hook there sees it, and replaces
+it by what the hook returns. `run_with_cache` keeps what passed, under the iteration (from 1) and
+the name: a cache by the name alone, as other tools have it, would keep the last iteration only.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+from torch import Tensor, nn
+
+from exactformer.domains.algebra import OPEN, Algebra
+from exactformer.domains.expression import Expression
+from exactformer.domains.plain import show
+from exactformer.domains.syntax import parse
+from exactformer.model import circuit
+from exactformer.model.circuit import Feedforward, Weights
+from exactformer.model.encode import NO_VALUE, initial_state, read_values
+from exactformer.model.exact import product
+from exactformer.model.feedforward import MLP, Table, Units
+
+Key = tuple[int, str]  # an iteration, from 1, and a name of TAPS; (0, "X") is the start
+Cache = dict[Key, Tensor]
+Patch = Callable[[Tensor], Tensor] | Tensor  # what to make of a tensor, or what to put in its place
+
+TAPS = ("A", "P", "ids", "R", "H", "Z", "Y", "X")  # as in the glossary of model/circuit.py
+
+
+class Tap(nn.Module):
+    """Hands on what it is given."""
+
+    def forward(self, value: Tensor) -> Tensor:
+        return value
+
+
+class CircuitModule(nn.Module):
+    """A model's transformer: a state in, the state after the last iteration out.
+
+    state_dict   `G_PE`, `W_Q`, `W_K`, with `G_R` and `E` where there are any, and the feedforward's
+                 under `f.`. A perceptron's are parameters, all others are buffers.
+    taps         a `Tap` for each of A, P, ids, R, H, Z, Y and X; each is passed once an iteration,
+                 R only where there is a rank gate.
+    iteration    the number of the one that is running, from 1: what a hook may ask for.
+
+    The threshold Y = (Z > 0) has no gradient. So gradients reach from Z to H, to the perceptron and
+    to the tokens of the span, as far back as these were read, but not to what others were computed
+    from. With `straight_through` the backward pass takes each threshold for the identity; the
+    forward pass is the same to the bit.
+    """
+
+    def __init__(
+        self, algebra: Algebra, weights: Weights, *, straight_through: bool = False
+    ) -> None:
+        super().__init__()
+        self.algebra = algebra
+        self.straight_through = straight_through
+        self.iteration = 0
+        tensors = {name: getattr(weights, name) for name in ("G_PE", "W_Q", "W_K", "G_R", "E")}
+        for name, tensor in tensors.items():
+            self.register_buffer(name, None if tensor is None else tensor.detach().clone())
+        self.f = _FeedforwardModule(weights.f)
+        self.taps = nn.ModuleDict({name: Tap() for name in TAPS})
+
+    @property
+    def weights(self) -> Weights:
+        """The weights as they are now, for `Model(module.algebra, module.weights)`."""
+        names = ("G_PE", "W_Q", "W_K", "E", "G_R")
+        G_PE, W_Q, W_K, E, G_R = (cast(Tensor, getattr(self, name)) for name in names)
+        return Weights(G_PE, W_Q, W_K, self.f.feedforward, E, G_R)
+
+    def encode(self, texts: Sequence[str | Expression]) -> tuple[Tensor, Tensor]:
+        """The state that several expressions start from, and where it is not padding."""
+        if isinstance(texts, str | Expression):
+            raise TypeError(f"expected a list of expressions, found {show(texts)}")
+        expressions = [e if isinstance(e, Expression) else parse(self.algebra, e) for e in texts]
+        for expression in expressions:
+            if expression.algebra != self.algebra:
+                raise ValueError(
+                    f"expected expressions of {self.algebra.name!r}, "
+                    f"found one of {expression.algebra.name!r}"
+                )
+        return initial_state(expressions, self.weights)
+
+    def decode(self, X: Tensor) -> list[str | None]:
+        """The value that is left in each of several states; None where there is not just one."""
+        found = read_values(X, self.weights, self.algebra).flatten().tolist()
+        return [None if value == NO_VALUE else self.algebra.values[value] for value in found]
+
+    def forward(self, X: Tensor, inside: Tensor) -> Tensor:
+        """Iterate until no parenthesis is left, as `circuit.steps` does."""
+        weights = self.weights
+        tokens = self._read_tokens(X, weights)
+        limit = (tokens[..., OPEN] > 0).sum(-1)
+        self.iteration = 0
+        while True:
+            A = circuit.depth_counts(tokens, weights.G_PE)
+            running = ~circuit.halted(A) & (self.iteration < limit)
+            if not running.any():
+                return X
+            self.iteration += 1
+            X = self._iterate(X, tokens, A, inside & running.unsqueeze(-1), weights)
+            tokens = self._read_tokens(X, weights)
+
+    def _iterate(
+        self, X: Tensor, tokens: Tensor, A: Tensor, inside: Tensor, weights: Weights
+    ) -> Tensor:
+        taps = self.taps
+        A = taps["A"](A)
+        P = taps["P"](circuit.reduction_mask(A, inside))
+        ids = taps["ids"](circuit.clusters(P))
+        R = None if weights.G_R is None else taps["R"](circuit.ranks(tokens, ids, weights.G_R))
+        S = weights.f.slots
+        H = taps["H"](circuit.typed_attention(tokens, ids, weights.W_Q, weights.W_K, R, S))
+        Z = taps["Z"](weights.f(H))
+        Y = taps["Y"](self._above((Z > 0).to(X.dtype), Z))
+        return taps["X"](circuit.gated_residual(X, P, circuit.write_tokens(Y, weights)))
+
+    def _read_tokens(self, X: Tensor, weights: Weights) -> Tensor:
+        tokens = circuit.read_tokens(X, weights)
+        if weights.E is None or not self.straight_through:
+            return tokens
+        rows = product(X.flatten(0, -2), weights.E.mT).view(tokens.shape).to(X.dtype)
+        return self._above(tokens, rows)
+
+    def _above(self, hard: Tensor, soft: Tensor) -> Tensor:
+        """What a threshold gives, with the gradient of what it was given, if that is wanted."""
+        return hard + (soft - soft.detach()) if self.straight_through else hard
+
+    def run_with_cache(
+        self, X: Tensor, inside: Tensor, patch: Mapping[Key, Patch] | None = None
+    ) -> tuple[Tensor, Cache]:
+        """The last state, and everything that passed a tap, patched where `patch` says so.
+
+        patch   what to do at (iteration, name): a function of the tensor there, or a tensor to put
+                in its place; of the same shape and type. The run goes on with the result, which is
+                also what the cache has. (0, "X") is the state before the first iteration.
+        """
+        waiting = dict(patch or {})
+        for key in waiting:
+            check_key(key)
+        cache: Cache = {}
+
+        def pass_by(name: str, value: Tensor) -> Tensor:
+            key = (self.iteration, name)
+            if key in waiting:
+                value = _patched(key, waiting.pop(key), value)
+            cache[key] = value
+            return value
+
+        def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
+            return lambda tap, given, value: pass_by(name, value)
+
+        self.iteration = 0
+        X = pass_by("X", X)
+        handles = [tap.register_forward_hook(hook(name)) for name, tap in self.taps.items()]
+        try:
+            X = self(X, inside)
+        finally:
+            for handle in handles:
+                handle.remove()
+        for key in waiting:
+            why = "there is no rank gate" if key[1] == "R" else f"it ended after {self.iteration}"
+            raise ValueError(f"patch {key}: the run did not come to this iteration and name: {why}")
+        return X, cache
+
+
+class _FeedforwardModule(nn.Module):
+    """The tensors of a feedforward; floats are parameters, whole numbers are buffers."""
+
+    def __init__(self, f: Feedforward) -> None:
+        super().__init__()
+        if isinstance(f, MLP):
+            names = ("W_1", "b_1", "W_2", "b_2")
+        elif isinstance(f, Table):
+            names = ("bags", "outputs")
+        elif isinstance(f, Units):
+            names = ("W", "b", "cap", "period", "code", "readout")
+        else:
+            raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
+        self.made_of, self.names = f, names
+        for name in names:
+            tensor = getattr(f, name).detach().clone()
+            if tensor.is_floating_point():
+                self.register_parameter(name, nn.Parameter(tensor))
+            else:
+                self.register_buffer(name, tensor)
+
+    @property
+    def feedforward(self) -> Feedforward:
+        """With the tensors as they are now."""
+        tensors = {name: getattr(self, name) for name in self.names}
+        if isinstance(self.made_of, MLP):
+            return MLP(**tensors, activation=self.made_of.activation)
+        if isinstance(self.made_of, Units):
+            return Units(**tensors, D=self.made_of.D)
+        return Table(**tensors)
+
+
+def check_key(key: Any) -> None:
+    """A key of a patch names an iteration and a tap."""
+    known = isinstance(key, tuple) and len(key) == 2 and type(key[0]) is int and key[1] in TAPS
+    if not known or key[0] < (0 if key[1] == "X" else 1):
+        raise ValueError(
+            f"patch: expected an iteration from 1 and one of {', '.join(TAPS)}, such as (1, 'Y'), "
+            f"or (0, 'X') for the start, found {key!r}"
+        )
+
+
+def _patched(key: Key, patch: Patch, value: Tensor) -> Tensor:
+    """What a patch makes of a tensor, or puts in its place."""
+    given = value.clone()  # a function that writes into it must not change what was before
+    new = patch(given) if callable(patch) and not isinstance(patch, Tensor) else patch
+    if not isinstance(new, Tensor):
+        raise TypeError(f"patch {key}: expected a tensor or a function to one, found {show(new)}")
+    if (new.dtype, new.shape) != (value.dtype, value.shape):
+        raise ValueError(
+            f"patch {key}: expected {value.dtype} of {tuple(value.shape)}, "
+            f"found {new.dtype} of {tuple(new.shape)}"
+        )
+    return new.to(value.device)

@@ -1,0 +1,79 @@
+"""Problems by depth, each with an id, its value and a prompt: equal seeds mean equal problems."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import count as count_from
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.expression import Expression
+from exactformer.domains.plain import expect
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw, draw_balanced
+from exactformer.problems.prompts import prompt
+
+VERSION = 1  # begins every id; it changes with the law of the draw, the prompt or the columns
+BLOCK = 100  # expressions of one draw; another number would give other problems
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A row of a data set. The id says how it was drawn: version, algebra, seed, depth, number."""
+
+    id: str
+    expression: str
+    depth: int
+    tokens: int
+    value: str
+    prompt: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return vars(self)
+
+
+def problems(
+    algebra: Algebra,
+    depths: Iterable[int],
+    count: int,
+    seed: int = 0,
+    *,
+    balanced: bool = False,
+) -> Iterator[Problem]:
+    """`count` random problems of each depth, by the law of `draw`, or of `draw_balanced`.
+
+    An id names one problem for ever: the i-th of a seed and a depth is the same however many are
+    asked for, and whichever other depths. Balanced ones are balanced as a whole, so their count is
+    a part of the id.
+    """
+    expect(algebra, Algebra, AN_ALGEBRA)
+    for name, number in (("seed", seed), ("count", count)):
+        if number < 0:
+            raise ValueError(f"expected a {name} of 0 or more, found {number}")
+    law = f"v{VERSION}-{algebra.name}{f'-balanced{count}' if balanced else ''}-seed{seed}"
+    for depth in depths:
+        for i, expression in enumerate(expressions(algebra, depth, count, seed, balanced=balanced)):
+            yield problem(expression, f"{law}-depth{depth}-{i}")
+
+
+def expressions(
+    algebra: Algebra, depth: int, count: int, seed: int = 0, *, balanced: bool = False
+) -> Iterator[Expression]:
+    """The expressions of one depth alone."""
+    if balanced:
+        yield from draw_balanced(algebra, depth, count, np.random.default_rng([seed, depth]))
+        return
+    yield from islice(_without_end(algebra, depth, seed), count)
+
+
+def _without_end(algebra: Algebra, depth: int, seed: int) -> Iterator[Expression]:
+    for block in count_from():
+        yield from draw(algebra, depth, BLOCK, np.random.default_rng([seed, depth, block]))
+
+
+def problem(expression: Expression, id: str) -> Problem:
+    text = str(expression)
+    value, asked = evaluate(expression), prompt(expression.algebra, text)
+    return Problem(id, text, expression.depth, len(expression), value, asked)

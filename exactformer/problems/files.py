@@ -1,0 +1,167 @@
+"""Files of problems: JSON lines, tab-separated values with a header, or Parquet."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.errors import ExpressionError, decode
+from exactformer.domains.formats.lines import Lines
+from exactformer.domains.plain import Place, read_json, show
+from exactformer.domains.reference import evaluate
+from exactformer.domains.syntax import parse
+from exactformer.problems.draw import VERSION, Problem
+
+FileFormat = Literal["jsonl", "tsv", "parquet"]
+COLUMNS = tuple(field.name for field in fields(Problem))
+HEADER = "\t".join(COLUMNS)
+ROWS_AT_ONCE = 10_000  # of a Parquet file's groups
+NO_PARQUET = "Parquet needs pyarrow: pip install 'exactformer[data]'"
+
+
+def write_problems(problems: Iterable[Problem], path: Path, format: FileFormat) -> int:
+    """Write a file under a temporary name that is renamed at the end; returns how many rows."""
+    if path.exists() and not path.is_file():
+        raise ValueError(f"{path}: expected the name of a file to write")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".unfinished")
+    os.close(handle)
+    try:
+        if format == "parquet":
+            count = _write_parquet(problems, name)
+        else:
+            with open(name, "w", encoding="utf-8", newline="\n") as file:
+                count = write_lines(problems, file, format)
+        os.chmod(name, 0o644)  # mkstemp's files are private
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+    return count
+
+
+def write_lines(problems: Iterable[Problem], file: IO[str], format: FileFormat) -> int:
+    """The same into an open text file, where the format is one of lines."""
+    if format == "parquet":
+        raise ValueError("Parquet is no text: expected a file for it, with --out")
+    if format == "tsv":
+        file.write(f"{HEADER}\n")
+    count = 0
+    for problem in problems:
+        row = problem.to_dict()
+        text = json.dumps(row, ensure_ascii=False)
+        file.write((text if format == "jsonl" else "\t".join(map(str, row.values()))) + "\n")
+        count += 1
+    return count
+
+
+def _write_parquet(problems: Iterable[Problem], name: str) -> int:
+    try:
+        import pyarrow  # pyright: ignore[reportMissingImports]
+        from pyarrow import parquet  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ValueError(NO_PARQUET) from None
+    types = {"depth": pyarrow.int64(), "tokens": pyarrow.int64()}
+    columns = [(name, types.get(name, pyarrow.string())) for name in COLUMNS]
+    about = {"exactformer": f"problems {VERSION}"}
+    count, rows = 0, iter(problems)
+    with parquet.ParquetWriter(name, pyarrow.schema(columns, metadata=about)) as writer:
+        while some := [problem.to_dict() for problem in islice(rows, ROWS_AT_ONCE)]:
+            writer.write_table(pyarrow.Table.from_pylist(some, writer.schema))
+            count += len(some)
+    return count
+
+
+def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
+    """The rows of a file in any of the formats. Each must be one of the algebra, with its value."""
+    with Lines.of(path) as file:
+        if file.header.startswith(b"PAR1"):
+            rows = [_parquet_row(path, *row, algebra) for row in enumerate(_parquet(path), start=1)]
+        elif file.header == HEADER.encode():
+            rows = list(file.read(lambda line, number: _tsv_row(line, number, algebra), first=2))
+        else:
+            rows = list(file.read(lambda line, number: _json_row(line, number, algebra)))
+    require_different(path, (row.id for row in rows))
+    return rows
+
+
+def require_different(path: Path, ids: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for id in ids:
+        if id in seen:
+            raise ValueError(f"{path}: the id {show(id)} is there twice")
+        seen.add(id)
+
+
+def json_line(line: bytes, number: int) -> tuple[str, Place]:
+    """A line's text, and the JSON that it is; an error shows the line and its number."""
+    text = decode(line, number).rstrip("\r")
+    try:
+        return text, Place(read_json(text))
+    except json.JSONDecodeError as error:
+        problem = f"expected a JSON object: {error.msg}"
+        raise ExpressionError(problem, text, min(error.pos, len(text)), number) from None
+    except ValueError as error:
+        raise ExpressionError(str(error), text, 0, number) from None
+
+
+def _json_row(line: bytes, number: int, algebra: Algebra) -> Problem:
+    text, row = json_line(line, number)
+    return _located(row, algebra, text, number)
+
+
+def _tsv_row(line: bytes, number: int, algebra: Algebra) -> Problem:
+    text = decode(line, number).rstrip("\r")
+    words = text.split("\t")
+    if len(words) != len(COLUMNS):
+        problem = f"expected {' <TAB> '.join(COLUMNS)}, found {len(words)} fields"
+        raise ExpressionError(problem, text, len(text), number)
+    row = dict(zip(COLUMNS, words, strict=True))
+    numbers = {k: int(row[k]) if row[k].isdecimal() else row[k] for k in ("depth", "tokens")}
+    return _located(Place(row | numbers), algebra, text, number)
+
+
+def _located(row: Place, algebra: Algebra, text: str, number: int) -> Problem:
+    """A row; an error in its expression has a caret where that goes wrong in the line."""
+    try:
+        return _problem(row, algebra)
+    except ExpressionError as error:
+        start = max(0, text.find(row.value["expression"]))
+        raise ExpressionError(error.problem, text, start + error.offset, number) from None
+    except ValueError as error:
+        raise ExpressionError(str(error), text, 0, number) from None
+
+
+def _parquet(path: Path) -> Iterator[dict[str, Any]]:
+    try:
+        from pyarrow import ArrowException, parquet  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ValueError(NO_PARQUET) from None
+    try:
+        for batch in parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE):
+            yield from batch.to_pylist()
+    except (ArrowException, OSError) as error:
+        raise ValueError(f"{path}: expected a Parquet file: {error}") from None
+
+
+def _parquet_row(path: Path, number: int, row: dict[str, Any], algebra: Algebra) -> Problem:
+    try:
+        return _problem(Place(row), algebra)
+    except ValueError as error:
+        raise ValueError(f"{path}: row {number}: {error}") from None
+
+
+def _problem(row: Place, algebra: Algebra) -> Problem:
+    """A row that says what is so: its depth, its tokens and its value are the expression's."""
+    found = row.fields(COLUMNS)
+    expression = parse(algebra, found["expression"].text())
+    facts = {"depth": expression.depth, "tokens": len(expression), "value": evaluate(expression)}
+    for name, fact in facts.items():
+        if found[name].value != fact:
+            raise found[name].unexpected(repr(fact))
+    id, text, prompt = (found[name].text() for name in ("id", "expression", "prompt"))
+    return Problem(id, text, expression.depth, len(expression), facts["value"], prompt)

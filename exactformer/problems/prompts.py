@@ -1,0 +1,83 @@
+"""A problem in words, on one line: what the operators mean, the expression, and what to answer."""
+
+from functools import lru_cache
+
+from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.catalog import is_built_in
+from exactformer.domains.plain import listed
+
+MOST_LISTED = 200  # cases of an operator that a prompt can spell out
+
+BOOLEAN = {"&": "& is AND", "|": "| is OR", "~": "~ is NOT"}
+ARITHMETIC = {"+": "+ is addition modulo {n}", "*": "* is multiplication modulo {n}"}
+RULES = {  # of operators that follow one by name
+    "max": "{op} is the largest of its operands",
+    "min": "{op} is the smallest of its operands",
+    "median": "{op} is the median (of an even number, the lower of the middle two)",
+    "median-mean": "{op} is the median (of an even number, the floor of the middle two's mean)",
+    "sum": "{op} is the sum modulo {n}",
+    "product": "{op} is the product modulo {n}",
+    "first": "{op} is its first operand",
+    "last": "{op} is its last operand",
+}
+LISTOPS = {"MAX": "max", "MIN": "min", "MED": "median", "SM": "sum"}
+LISTOPS |= {"PM": "product", "FIRST": "first", "LAST": "last"}
+
+
+def prompt(algebra: Algebra, expression: str) -> str:
+    """What a language model is asked; the answer is one of the algebra's values."""
+    return f"{instruction(algebra)} Expression: {expression} Answer:"
+
+
+@lru_cache(maxsize=64)
+def instruction(algebra: Algebra) -> str:
+    """What the operators mean, and what counts as an answer."""
+    meanings = [_meaning(algebra, operator) for operator in algebra.operators]
+    values = listed(algebra.values)
+    return (
+        f"Evaluate the expression, where {'; '.join([*_values(algebra), *meanings])}. "
+        f"Answer with its value alone: {values}."
+    )
+
+
+def _values(algebra: Algebra) -> list[str]:
+    return ["1 is true and 0 is false"] if _family(algebra) == "boolean" else []
+
+
+def _family(algebra: Algebra) -> str:
+    """Which of the built-in algebras this is, or a variant of; empty for one of a user's."""
+    return algebra.name.split("-")[0] if is_built_in(algebra) else ""
+
+
+def _meaning(algebra: Algebra, operator: Operator) -> str:
+    family, n = _family(algebra), len(algebra.values)
+    if family == "boolean":
+        return BOOLEAN[operator.symbol]
+    if family == "arithmetic":
+        return ARITHMETIC[operator.symbol].format(n=n)
+    rule = operator.rule
+    if family == "listops":
+        mean = operator.symbol == "MED" and "-mean" in algebra.name
+        rule = "median-mean" if mean else LISTOPS[operator.symbol]
+    counted = all(value == str(i) for i, value in enumerate(algebra.values))
+    if rule in RULES and counted:  # else the order and the sums of values would want telling
+        return RULES[rule].format(op=operator.symbol, n=n)
+    return _spelled_out(algebra, operator)
+
+
+def _spelled_out(algebra: Algebra, operator: Operator) -> str:
+    """Every case as an equation."""
+    cases = []
+    if not operator.unbounded:
+        for operands, result in operator.cases(len(algebra.values), every_order=operator.ordered):
+            words = algebra.notation.arrange(operator.symbol, [algebra.values[i] for i in operands])
+            cases.append(f"{' '.join(words)} = {algebra.values[result]}")
+            if len(cases) > MOST_LISTED:
+                break
+    if not 0 < len(cases) <= MOST_LISTED:
+        raise ValueError(
+            f"operator {operator.symbol!r} of {algebra.name!r} has more than {MOST_LISTED} cases "
+            f"and no rule that can be told in words: there is no prompt for it"
+        )
+    order = "" if operator.ordered or operator.arities == (1,) else " in any order"
+    return f"{operator.symbol} gives {', '.join(cases)}{order}"

@@ -1,0 +1,41 @@
+"""Every constant of the paper's protocol, and those it has for an algebra."""
+
+from dataclasses import dataclass
+
+from exactformer.domains.algebra import Algebra
+
+FITTED = 0.95  # the training accuracy, at both depths, from which on a seed counts
+EPOCHS = {"arithmetic": 50, "boolean": 1000, "listops": 300}  # the paper's; 300 for any other
+MOST_DEPTH_TWO = 100_000  # problems of depth 2 that are all taken; of more, some are drawn
+SAMPLED = 8800  # so many
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How long and how a network is trained."""
+
+    epochs: int
+    batch: int = 500
+    learning_rate: float = 1e-3
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    warm_up: float = 0.1  # fraction of the steps in which the rate rises,
+    warm_up_from: float = 0.3  # from this fraction of it
+    cosine_to: float = 0.05  # and then falls to this fraction
+    sampled: int = 0  # depth-2 problems drawn afresh each epoch; 0 takes all there are
+    measured: int = 10_000  # at most so many problems of a depth measure the training accuracy
+    share: float = 1.0  # fraction of an epoch's batches that are used
+
+
+def default_recipe(algebra: Algebra) -> Recipe:
+    """The paper's for its three tasks; for any other algebra, as for the one most like it."""
+    sampled = SAMPLED if count_depth_two(algebra) > MOST_DEPTH_TWO else 0
+    return Recipe(epochs=EPOCHS.get(algebra.name, EPOCHS["listops"]), sampled=sampled)
+
+
+def count_depth_two(algebra: Algebra) -> int:
+    """How many expressions have depth 2. A ValueError where those of depth 1 cannot be listed."""
+    algebra.require_listable(every_order=True)
+    values, one = len(algebra.values), algebra.count_cases(every_order=True)
+    arities = [arity for operator in algebra.operators for arity in operator.arities]
+    return sum((values + one) ** arity - values**arity for arity in arities)
