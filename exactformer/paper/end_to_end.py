@@ -2,7 +2,7 @@
 hundred fresh seeds each, which no constant was chosen by.
 
 The tables are rendered from a record of each run: of one that has ended here, in `runs/end-to-end`,
-or as it is shipped in the folder beside this file. `python -m exactformer.paper.end_to_end` makes the
+or as shipped in the folder beside this file. `python -m exactformer.paper.end_to_end` makes the
 record of a folder that `train` has filled.
 """
 
