@@ -1,9 +1,9 @@
 """The paper's own experiment: ten seeds of each task, trained end to end, beside its counts; and a
 hundred fresh seeds each, which no constant was chosen by.
 
-The tables are rendered from a record of each run, shipped in the folder beside this file;
-`python -m exactformer.paper.end_to_end RUN NAME` makes one of a folder that `train` has filled.
-What is not shipped is trained.
+The tables are rendered from a record of each run: of one that has ended here, in `runs/end-to-end`,
+or as shipped in the folder beside this file. `python -m exactformer.paper.end_to_end` makes the
+record of a folder that `train` has filled.
 """
 
 import argparse
@@ -36,11 +36,10 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
         tasks, seeds, fewer = ["boolean"], seeds[:2], (("epochs", 20),)
     folder = RUNS / ("quick" if quick else "") / "end-to-end"
     runs = {task: Run(task, seeds, folder / task, "end-to-end", fewer) for task in tasks}
-    shipped = {} if quick else {task: _shipped(f"{task}-paper") for task in tasks}
-    missing = [runs[task] for task in tasks if not shipped.get(task)]
-    if missing:
-        train_all(missing)
-    records = {task: shipped.get(task) or collect(runs[task].folder, seeds) for task in tasks}
+    if quick:
+        train_all(list(runs.values()))
+    found = {task: _record(run, f"{task}-paper") for task, run in runs.items()}
+    records = {task: record for task, record in found.items() if record}
     header = ["task", "certified", "95% interval", "paper", "margin, least", "stopped by"]
     rows = []
     for task, record in records.items():
@@ -48,7 +47,9 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
         rows.append([task, *_counts(record, paper)])
     text = ["# End to end", "", "Made by `exactformer reproduce end-to-end`.", ""]
     text += ["## The paper's ten seeds", "", *table(header, rows), "", NOTE, ""]
-    text += [f"- `{run}`" for run in runs.values()]
+    text += [f"- `{run}`" for task, run in runs.items() if task in records]
+    if missing := [run for task, run in runs.items() if task not in records]:
+        text += ["", "Not trained to the end yet:", "", *(f"- `{run}`" for run in missing)]
     fresh = {} if quick else {task: _shipped(f"{task}-fresh") for task in tasks}
     if any(fresh.values()):
         rows = [[task, *_counts(record, "")] for task, record in fresh.items() if record]
@@ -119,6 +120,13 @@ def _counts(record: Record, paper: str) -> list[str]:
 def _cells(seed: Record) -> list[str]:
     cells = [str(seed["seed"]), seed["verdict"], stopped_by(seed)]
     return [*cells, f"{seed['rows_right']:,}", f"{seed['rows']:,}", f"{seed['margin']:.2f}"]
+
+
+def _record(run: Run, name: str) -> Record | None:
+    """Of a run that has ended here, or as it is shipped; None if there is neither."""
+    if all((run.folder / f"{seed}.json").exists() for seed in run.seeds):
+        return collect(run.folder, run.seeds)
+    return _shipped(name)
 
 
 def _shipped(name: str) -> Record | None:

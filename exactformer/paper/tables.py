@@ -11,6 +11,7 @@ from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.model.architecture import paper_architecture
 from exactformer.paper import published
 from exactformer.paper.baseline_tables import table2, table3, table4
+from exactformer.paper.constants import constants
 from exactformer.paper.controls import controls
 from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.end_to_end import end_to_end
@@ -140,6 +141,7 @@ TABLES: dict[str, Callable[..., list[Path]]] = {  # of the folder, and whether t
     "estimators": estimators,
     "end-to-end": end_to_end,
     "controls": controls,
+    "constants": constants,
     "table5": table5,
     **{name: partial(_draw, name) for name in DRAWN},
 }
