@@ -208,7 +208,7 @@ def main() -> int:
         for cells, right in long_rows(subject, rng):
             rows.append(cells)
             fine &= right
-    lines += [f"Long texts, on the CPU, {torch.get_num_threads()} threads:", ""]
+    lines += [f"Long texts, on the CPU (threads of torch: {torch.get_num_threads()}):", ""]
     lines += [*table(head, rows, words=3), ""]
     if arguments.rows:
         head = ["file", "weights", "engine", "rows right"]
