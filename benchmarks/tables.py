@@ -13,9 +13,9 @@ import numpy as np
 
 from exactformer.api import load
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import BUILT_IN
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.kept import SHIPPED, write_tables
+from exactformer.engine.kept import SHIPPED, arrays_of, write_tables
 from exactformer.named import SHIPPED as WEIGHTS
 
 KINDS = ("", "/closed", "/units", "/table", "/fitted", "/dense")
@@ -43,10 +43,10 @@ def read_off_all(algebra: Algebra) -> dict[str, SpanAutomaton]:
 
 def main() -> None:
     SHIPPED.mkdir(exist_ok=True)
-    for name, make in CATALOG.items():
+    for name, make in BUILT_IN.items():
         algebra = make()
         first, *others = (every := read_off_all(algebra)).values()
-        for field in ("step", "value", "grammar"):
+        for field in arrays_of(algebra):
             assert all(np.array_equal(getattr(first, field), getattr(o, field)) for o in others)
         path = SHIPPED / f"{name}.safetensors"
         write_tables(path, algebra, list(every), first)

@@ -15,7 +15,7 @@ from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.syntaxes import parse
-from exactformer.domains.precedence import Direction, Level
+from exactformer.domains.precedence import Level
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.strahler import strahler
@@ -28,7 +28,6 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Algebra",
-    "Direction",
     "Expression",
     "ExpressionError",
     "Level",

@@ -22,19 +22,19 @@ Tree = str | tuple  # a value, (prefix operator, tree) or (operator, tree, tree)
 Words = tuple[str, ...]
 
 
-def powers() -> Algebra:
+def powers(modulus: int = 5) -> Algebra:
     """As in Python: `-` between `*` and `**`, which groups from the right."""
-    values = tuple("012")
+    values = tuple(map(str, range(modulus)))
 
     def power(a: str, b: str) -> str:
-        return str(int(a) ** int(b) % 3)
+        return str(int(a) ** int(b) % modulus)
 
     return Algebra(
         "powers",
         values,
         (
-            Operator.from_rule("*", [2], lambda a, b: str(int(a) * int(b) % 3), values),
-            Operator.from_rule("-", [1], lambda a: str(-int(a) % 3), values),
+            Operator.from_rule("*", [2], lambda a, b: str(int(a) * int(b) % modulus), values),
+            Operator.from_rule("-", [1], lambda a: str(-int(a) % modulus), values),
             Operator.from_rule("**", [2], power, values, ordered=True),
         ),
         "plain",

@@ -18,15 +18,17 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.catalog import CATALOG, algebra_sha256
+from exactformer.domains.catalog import BUILT_IN, algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP
 from exactformer.domains.notation import Notation
 from exactformer.domains.syntax import grammar_of
-from exactformer.engine.automaton import REFUSED, SpanAutomaton
+from exactformer.engine.automaton import REFUSED, PlainAutomaton, SpanAutomaton
 from exactformer.engine.choice import soon_made
+from exactformer.engine.plain import plain_automaton
 from exactformer.named import find_weights, is_constructed
 from exactformer.weightfile import (
     WeightFile,
@@ -38,14 +40,16 @@ from exactformer.weightfile import (
 )
 
 FORMAT = "exactformer tables 1"
-ARRAYS = ("step", "value", "grammar")
 SHIPPED = Path(__file__).parent / "shipped"  # DOMAIN.safetensors
 FOLDER = "EXACTFORMER_CACHE_DIR"  # names another folder of caches
 MOST_KEPT = 64  # files; the oldest go
 
 # What decides about tables, beside the algebra and the weights.
 PACKAGE = Path(__file__).parent.parent
-MAKERS = ("domains", "model", "verify", "certify.py", "engine/automaton.py", "engine/read_off.py")
+MAKERS = (
+    *("domains", "model", "verify", "certify.py"),
+    *("engine/automaton.py", "engine/plain.py", "engine/read_off.py"),
+)
 
 
 def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
@@ -54,7 +58,7 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
     if identity is None:
         return None
     tables = None
-    if algebra.name in CATALOG:
+    if algebra.name in BUILT_IN:
         tables = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
     if tables is None and (path := _path(algebra, identity)):
         tables = read_tables(path, algebra, identity)
@@ -82,7 +86,7 @@ def write_tables(
     path: Path, algebra: Algebra, weights: Sequence[str], tables: SpanAutomaton
 ) -> None:
     """`weights`: of which these are the tables; by hash, or constructed ones by name."""
-    arrays = {name: np.ascontiguousarray(getattr(tables, name)) for name in ARRAYS}
+    arrays = {name: np.ascontiguousarray(getattr(tables, name)) for name in arrays_of(algebra)}
     header = {"format": FORMAT, "algebra": algebra_sha256(algebra), "weights": list(weights)}
     header["sha256"] = content_sha256(header, arrays)
     write_atomically(path, save(arrays, pack_header(header)))
@@ -98,22 +102,46 @@ def read_tables(path: Path, algebra: Algebra, weights: str) -> SpanAutomaton | N
             or header.get("algebra") != algebra_sha256(algebra)
             or not isinstance(header.get("weights"), list)
             or weights not in header["weights"]
-            or set(arrays) != set(ARRAYS)
+            or set(arrays) != set(arrays_of(algebra))
         ):
             return None
-        tables = SpanAutomaton(**arrays, n_values=len(algebra.values))
+        kind = PlainAutomaton if algebra.notation is Notation.PLAIN else SpanAutomaton
+        tables = kind(**arrays, n_values=len(algebra.values))
         return tables if fits(algebra, tables) else None
     except (OSError, ValueError, TypeError):  # a forged header may hold anything
         return None
 
 
+def arrays_of(algebra: Algebra) -> tuple[str, ...]:
+    """The arrays of its automaton, by name."""
+    plain = algebra.notation is Notation.PLAIN
+    return ("step", "value", "grammar", *(("whole",) if plain else ()))
+
+
 def fits(algebra: Algebra, tables: SpanAutomaton) -> bool:
     """Whether tables accept what the grammar does, with the algebra's value in every case."""
+    if algebra.notation is Notation.PLAIN:
+        return _are_those_of(algebra, tables)
     return (
         _has_shape(algebra, tables)
         and _has_grammar(algebra, tables)
         and _forgets_order(algebra, tables)
         and _has_values(algebra, tables)
+    )
+
+
+def _are_those_of(algebra: Algebra, tables: SpanAutomaton) -> bool:
+    """In plain notation the values of spans decide about all tables, which are soon made."""
+
+    def span_values(operator: int, keys: NDArray[np.int64]) -> NDArray[np.int32]:
+        table = algebra.operators[operator - algebra.first_operator]
+        return np.array([table(key) for key in keys.tolist()], dtype=np.int32)
+
+    made = plain_automaton(algebra, span_values)
+    return all(
+        getattr(tables, name).dtype == np.int32
+        and np.array_equal(getattr(tables, name), getattr(made, name))
+        for name in arrays_of(algebra)
     )
 
 
@@ -181,10 +209,9 @@ def _every_order(algebra: Algebra) -> bool:
 
 def _identity(algebra: Algebra, weights: str) -> str | None:
     """The hash of weights in a file; constructed ones are known by their name. None for weights of
-    another algebra, for plain notation, whose tables are made anew, and where they take long to
-    make; a ValueError for a file without weights.
+    another algebra, and where tables take long to make; a ValueError for a file without weights.
     """
-    if not soon_made(algebra) or algebra.notation is Notation.PLAIN:
+    if not soon_made(algebra):
         return None
     if is_constructed(weights):
         return weights
