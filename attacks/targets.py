@@ -29,10 +29,11 @@ OFTENER = 8  # than those that take long
 MOST_TRIED = 2_000  # expressions of each depth for weights that were accepted
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 TOML_KEYS = ("name", "notation", "values", "symbol", "arity", "ordered", "table", "rule", "x.y")
+TOML_KEYS += ("precedence", "direction", "operators")
 TOML_VALUES = (
     *('"sum"', '"max"', '"last"', '"2+"', '"99+"', "2", "60", "256", "257", "10000000000", "1e400"),
     *("[1, 2]", "[1, 256]", "[]", "[[]]", "true", "nan", "inf", "-1", "0", "1" * 5_000),
-    *("'''", "{}"),
+    *("'''", "{}", '"plain"', '"left"', '["-"]'),
     *('"\\u200b"', '"\\u0301"', '"\\u0000"', '"b\\u043eolean"', '"arithmetic-mod-999"', '"prefix"'),
     *("1979-05-27", "[" * 3_000, "{a=" * 3_000, '"' + "x" * 10_000 + '"', '["0"]', '["0", "1"]'),
     *(str([str(i) for i in range(1_001)]), str([str(i) for i in range(1_000)]), '"infix"'),
@@ -113,7 +114,7 @@ class Definition(Target):
     """An algebra in TOML."""
 
     def mutate(self, rng: Random) -> None:
-        self.source = rng.choice(list(EXAMPLES.glob("*.toml"))).read_bytes()
+        self.source = rng.choice(sorted(EXAMPLES.rglob("*.toml"))).read_bytes()
         if rng.random() < 0.4:
             self.paths[0].write_bytes(mutate_bytes(self.source, rng))
             return

@@ -40,7 +40,9 @@ TABLE = {"bags", "outputs"}
 UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
 RANK = "G_R"  # where the order of operands matters
 LEVELS = ("G_L", "directions")  # in plain notation
-LOGITS = {f"{name}_logits" for name in ROUTING | {RANK}}  # what the discrete ones were learned as
+LOGITS = {
+    f"{name}_logits" for name in ROUTING | {RANK, *LEVELS}
+}  # what the discrete ones were learned as
 OPTIONAL = {"E", RANK, *LEVELS} | LOGITS
 # One type for each tensor: the hash covers it, and a proof is about float32.
 TYPES = {
@@ -121,7 +123,10 @@ class WeightFile:
             rows, width = self._size("bags", 0), self._width(self._size("bags", -1), D)
             expected |= {"bags": (rows, width), "outputs": (rows, D)}
         optional = {"E": (D, D), RANK: (D,), f"{RANK}_logits": (D,)}
-        optional |= {"G_L": (2, D), "directions": (self._levels(),)}
+        levels = self._levels()
+        optional |= {"G_L": (2, D), "directions": (levels,), "directions_logits": (levels,)}
+        if "G_L_logits" in self.arrays:  # a level has several digits
+            optional["G_L_logits"] = (2, D, self._size("G_L_logits", -1))
         optional |= {f"{name}_logits": expected[name] for name in ROUTING}
         expected |= {name: optional[name] for name in OPTIONAL & self.arrays.keys()}
         for name, shape in expected.items():
@@ -139,8 +144,9 @@ class WeightFile:
             # The least of a type has no positive counterpart, so its size would be negative.
             if kind is not np.float32 and (array == np.iinfo(kind).min).any():
                 raise ValueError(f"tensor {name}: expected numbers above {np.iinfo(kind).min}")
-        if f"{RANK}_logits" in self.arrays and RANK not in self.arrays:
-            raise ValueError(f"tensor {RANK}_logits: there is no {RANK}")
+        for name in (RANK, *LEVELS):
+            if f"{name}_logits" in self.arrays and name not in self.arrays:
+                raise ValueError(f"tensor {name}_logits: there is no {name}")
         if self.algebra.notation is Notation.PLAIN:
             self._check_levels(self.arrays["G_L"], self.arrays["directions"])
         readout = self.arrays.get("U_readout")

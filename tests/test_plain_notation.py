@@ -27,7 +27,7 @@ def words_of(algebra, expression) -> tuple[str, ...]:
 
 
 @given(random_algebras(n_values=1))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_the_automaton_and_the_climber_have_the_productions(algebra):
     by_productions = derivations(algebra, 7)
     found = [e for n in range(1, 8) for e in enumerate_length(algebra, n)]
@@ -39,7 +39,7 @@ def test_the_automaton_and_the_climber_have_the_productions(algebra):
 
 
 @given(random_algebras())
-@settings(max_examples=40)
+@settings(max_examples=15)
 def test_the_parser_takes_these_texts_and_no_others(algebra):
     known = derivations(algebra, 4)
     for n in range(1, 5):
@@ -189,7 +189,7 @@ def test_every_tree_of_a_depth_once(depth):
 
 
 def test_deep_and_long_texts():
-    algebra, n = MODULO7, 50_000
+    algebra, n = MODULO7, 30_000
     for text, expected in [
         ("(" * n + "3" + ")" * n, "3"),
         ("-" * n + "3", "3"),

@@ -119,6 +119,10 @@ def test_a_file_with_mistakes(tmp_path):
     path.write_text(text[: text.index("[[precedence]]")])
     with pytest.raises(DefinitionError, match=r"expected \[\[precedence\]\] sections, found none"):
         ef.load_algebra(path)
+    for wrong in ("3", "{}", "[3]", '"left"'):
+        path.write_text(f"precedence = {wrong}\n{text[: text.index('[[precedence]]')]}")
+        with pytest.raises(DefinitionError, match=r"expected \[\[precedence\]\] sections, found"):
+            ef.load_algebra(path)
     path.write_text(text.replace('notation = "plain"', 'notation = "infix"'))
     with pytest.raises(DefinitionError, match="infix notation has no precedence"):
         ef.load_algebra(path)

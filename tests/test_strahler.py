@@ -3,7 +3,7 @@
 from math import log2
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 import exactformer as ef
 from tests import plain_algebras, trees
@@ -95,6 +95,7 @@ def nested(text: list[str]) -> int:
 
 
 @given(plain_algebras.random_algebras(n_values=1))
+@settings(max_examples=30)
 def test_plain_notation_by_counted_parentheses(algebra):
     for words in plain_algebras.derivations(algebra, 7):
         expression = ef.parse(algebra, " ".join(words))

@@ -189,7 +189,7 @@ def _levels(data: Mapping[str, Any], problems: list[str]) -> Iterator[Level]:
     entries = data.get("precedence", [])
     sections = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
     wanted = data.get("notation") == Notation.PLAIN
-    if len(sections) != len(entries) or (wanted and not sections):
+    if sections != entries or (wanted and not sections):
         problems.append(
             f"precedence: expected [[precedence]] sections, {_found(data, 'precedence')}"
         )

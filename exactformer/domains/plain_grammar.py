@@ -78,11 +78,9 @@ class PlainGrammar(Grammar):
             if token < first:
                 return "no operator between two operands"
             return f"{symbol} stands before its operand"
-        at_start = state in (TOP, START)
         if token == CLOSE:
-            if at_start:
-                return "no parenthesis is open" if state == TOP else "empty parentheses"
-            return "the operator before it has no operand after it"
+            at_start = {TOP: "no parenthesis is open", START: "empty parentheses"}
+            return at_start.get(state, "the operator before it has no operand after it")
         if self.algebra.declared_levels[0, token]:
             return f"{symbol} binds more loosely than the operator before it: put it in parentheses"
         return f"{symbol} has no operand before it"

@@ -1,15 +1,19 @@
-"""The gate of levels, learned from short texts: which operators belong together, and from which side.
+"""The gate of levels, learned from short texts: which operators belong together, and how.
 
 Texts of at most five tokens are shown with their values, nothing else. Weights for spans of one
 operator are trained before, on fully parenthesized expressions, as ever; then the gate starts from
 random logits, and an estimator that asks for nothing but the errors of gates moves them.
 
-A level is a number in base three with digits -1, 0 and 1, one logit for each digit, as many as give
-each binary operator a level of its own if need be: one digit for up to three. Each level has a logit
-for its direction, positive for from the right. What is harmless (`verify/levels.py`) is never told.
+A level is a number in base three with digits -1, 0 and 1, a logit for each digit, and as many as
+give each binary operator a level of its own if need be: one digit for up to three of them. A level
+has a logit for its direction, positive for from the right. Which gates are harmless, as
+`verify/levels.py` knows, is not used.
 """
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import count
+from time import perf_counter
 
 import numpy as np
 import torch
@@ -21,57 +25,109 @@ from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_length
 from exactformer.model.circuit import Weights
+from exactformer.model.levels import levels_of
 from exactformer.model.predict import predict
 from exactformer.model.quantize import ternary
 from exactformer.training.estimators import RANK_ESTIMATORS
-from exactformer.training.parameters import generator
+from exactformer.training.parameters import LEVELS, generator
 from exactformer.training.recipe import Recipe
-from exactformer.training.state import Memory, Trained
+from exactformer.training.state import Memory, Trained, one_thread
 
 LONGEST_TEXT = 5  # tokens
 
 
 @dataclass(frozen=True)
 class LevelProblem:
-    """Which gate makes short texts come out right? Errors are relative to that of the gate that has
-    all operators on one level, from the left: of a few texts that matter, most do not.
+    """Which gate makes short texts come out right? Errors are relative to that of the gate with all
+    operators on one level, from the left: most texts are right under any gate.
     """
 
     algebra: Algebra
     weights: Weights
     texts: list[Expression]
+    values: list[str]
     tolerance: float = 0.0
-    _known: dict[tuple[float, ...], float] = field(default_factory=dict)
+    # Texts that come out wrong, by gate, and by how a gate acts: many act alike.
+    wrong: dict[tuple[float, ...], int] = field(default_factory=dict)
+    wrong_by_levels: dict[str, int] = field(default_factory=dict)
+
+    @cached_property
+    def uses(self) -> Tensor:
+        """Where the level of an operator is due: (2, D)."""
+        return torch.from_numpy(self.algebra.declared_levels > 0)
+
+    @cached_property
+    def digits(self) -> int:
+        return next(digits for digits in count(1) if 3**digits >= int(self.uses[1].sum()))
 
     @property
-    def size(self) -> int:
-        return self._digits * int((self.algebra.declared_levels > 0).sum()) + 3**self._digits
-
-    @property
-    def _digits(self) -> int:
-        binary = int((self.algebra.declared_levels[1] > 0).sum())
-        return next(digits for digits in range(1, 10) if 3**digits >= binary)
+    def shape(self) -> tuple[int, int]:
+        """How many logits of levels and of directions there are."""
+        return int(self.uses.sum()) * self.digits, 3**self.digits
 
     def gated(self, gate: Tensor) -> Weights:
         """The weights with the levels and directions that a gate of -1, 0 and 1 stands for."""
-        used = torch.from_numpy(self.algebra.declared_levels > 0)
-        n_levels = 3**self._digits
-        digits = gate[:-n_levels].long().view(-1, self._digits)
-        G_L = torch.zeros(used.shape, dtype=torch.int64)
-        G_L[used] = (n_levels + 1) // 2 + (digits * 3 ** torch.arange(self._digits)).sum(-1)
-        directions = torch.cat([torch.zeros(1), gate[-n_levels:]]).long()
-        return replace(self.weights, G_L=G_L, directions=directions)
+        levels, directions = self.unpacked(gate)
+        G_L = (levels.long() * 3 ** torch.arange(self.digits)).sum(-1)
+        G_L = torch.where(self.uses, G_L + (3**self.digits + 1) // 2, 0)
+        return replace(self.weights, G_L=G_L, directions=directions.long())
+
+    def unpacked(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
+        """Numbers of a gate, digit by digit for each use, (2, D, digits); and for each level."""
+        of_levels, of_directions = numbers.split(self.shape)
+        levels = torch.zeros(*self.uses.shape, self.digits)
+        levels[self.uses] = of_levels.view(-1, self.digits)
+        return levels, torch.cat([torch.zeros(1), of_directions])  # there is no level 0
 
     def errors(self, gates: Tensor) -> Tensor:
-        nothing = self._error(torch.zeros(self.size))
-        found = [self._error(gate) for gate in gates]
-        return torch.tensor(found) / max(nothing, 1 / len(self.texts))
+        most = max(1, self.count_wrong(torch.zeros(sum(self.shape))))
+        return torch.tensor([self.count_wrong(gate) / most for gate in gates])
 
-    def _error(self, gate: Tensor) -> float:
-        """The fraction of texts that come out wrong: each gate is tried once."""
+    def count_wrong(self, gate: Tensor) -> int:
+        """How many texts come out wrong."""
         key = tuple(gate.tolist())
-        if key not in self._known:
-            found = predict(self.algebra, self.gated(gate), self.texts)
-            wrong = sum(a != evaluate(text) for a, text in zip(found, self.texts, strict=True))
-            self._known[key] = wrong / len(self.texts)
-        return self._known[key]
+        if key not in self.wrong:
+            weights = self.gated(gate)
+            acting = str([part.tolist() for part in levels_of(weights)[:4]])
+            if acting not in self.wrong_by_levels:
+                found = predict(self.algebra, weights, self.texts)
+                wrong = sum(a != b for a, b in zip(found, self.values, strict=True))
+                self.wrong_by_levels[acting] = wrong
+            self.wrong[key] = self.wrong_by_levels[acting]
+        return self.wrong[key]
+
+
+def level_problem(
+    algebra: Algebra, weights: Weights, most: int, rng: np.random.Generator
+) -> LevelProblem:
+    """On `most` of the texts of up to LONGEST_TEXT tokens, or all if there are no more."""
+    texts = [e for length in range(1, LONGEST_TEXT + 1) for e in enumerate_length(algebra, length)]
+    if len(texts) > most:
+        texts = [texts[i] for i in rng.choice(len(texts), most, replace=False)]
+    return LevelProblem(algebra, weights, texts, [evaluate(text) for text in texts])
+
+
+def learn_levels(algebra: Algebra, trained: Trained, recipe: Recipe) -> Trained:
+    """A seed that has learned the spans of one operator, with a gate of levels and the verdict on
+    all of it. It ends when all its texts come out right; without exact spans it cannot begin.
+    """
+    seed, started = trained.seed, perf_counter()
+    rng = generator(seed.seed, seed.attempt, LEVELS)
+    problem = level_problem(algebra, trained.weights, recipe.level_texts, rng)
+    logits = torch.from_numpy(recipe.spread * rng.standard_normal(sum(problem.shape))).float()
+    memory: Memory = {}
+    steps = 0
+    with one_thread():
+        while trained.exact and steps < recipe.level_steps and problem.count_wrong(ternary(logits)):
+            logits = RANK_ESTIMATORS[recipe.estimator](logits, problem, rng, memory)
+            steps += 1
+    weights = problem.gated(ternary(logits))
+    learned = dict(zip(("G_L", "directions"), problem.unpacked(logits), strict=True))
+    return replace(
+        trained,
+        weights=weights,
+        certificate=certify(algebra, weights),
+        logits=trained.logits | learned,
+        seconds=trained.seconds + perf_counter() - started,
+        level_steps=steps,
+    )

@@ -17,7 +17,7 @@ from exactformer.training.recipe import EndToEnd, Recipe
 
 # Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
 # the stream and the step: so no generator has to be saved, and none depends on other seeds.
-INITIAL, BATCHES, STRINGS, NOISE, RANKS, CHECKS = range(6)
+INITIAL, BATCHES, STRINGS, NOISE, RANKS, CHECKS, LEVELS = range(7)
 
 
 def generator(seed: int, attempt: int, stream: int, step: int = 0) -> np.random.Generator:

@@ -46,6 +46,8 @@ class Recipe:
     check_strings: int = 256  # depth-2 expressions that must come out right to end an attempt
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01
+    level_texts: int = 512  # in plain notation: short texts that teach the gate of levels
+    level_steps: int = 300  # of the estimator on it, at most
 
 
 def recipe_for(algebra: Algebra) -> Recipe:

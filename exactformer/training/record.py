@@ -15,6 +15,7 @@ from exactformer.weightfile import write_atomically
 
 VERDICTS = ("exact", "inexact", "undecided")
 COUNTS = ("seed", "attempt", "step", "steps_in_all", "rows_right", "rows")
+LEVEL_STEPS = "level_steps"  # in plain notation
 NUMBERS = ("margin", "rounding_bound", "seconds")
 
 
@@ -47,8 +48,8 @@ def read_seed_record(path: Path, seed: int) -> dict[str, Any]:
     record = read_record(path)
     try:
         others = ("verdict", "counterexample", "weights_sha256", "margin_before_polish")
-        fields = Place(record).fields((*COUNTS, *NUMBERS, *others))
-        for name in COUNTS:
+        fields = Place(record).fields((*COUNTS, *NUMBERS, *others), (LEVEL_STEPS,))
+        for name in (*COUNTS, *fields.keys() & {LEVEL_STEPS}):
             fields[name].whole()
         if record["seed"] != seed:
             raise fields["seed"].unexpected(str(seed))

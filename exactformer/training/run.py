@@ -32,9 +32,11 @@ from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.depth_one import padded
 from exactformer.training.end_to_end import EndToEndTrainer
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
+from exactformer.training.levels import learn_levels
 from exactformer.training.loop import Trainer
 from exactformer.training.recipe import PAPER_SEEDS, EndToEnd, Recipe, recipe_for
 from exactformer.training.record import (
+    LEVEL_STEPS,
     VERDICTS,
     content_sha256,
     finite,
@@ -98,6 +100,7 @@ def train_seeds(
     expect(algebra, Algebra, AN_ALGEBRA)
     recipe = recipe or recipe_for(algebra)
     _check(algebra, recipe, seeds, device)
+    spans = algebra.parenthesized  # what is learned first, in plain notation
     folder = None if out is None else Path(out)
     results: dict[int, Result] = {}
     state: State | None = None
@@ -107,7 +110,7 @@ def train_seeds(
         remove_unfinished(folder)
         results = {s: r for s in seeds if (r := _finished(folder, algebra, s)) is not None}
         if (folder / CHECKPOINT).exists():
-            start = begin(algebra, recipe, seeds)
+            start = begin(spans, recipe, seeds)
             state = read_checkpoint(folder / CHECKPOINT, run, start)
             state.keep([i for i, s in enumerate(state.seeds) if s.seed not in results])
     for result in results.values():
@@ -115,7 +118,7 @@ def train_seeds(
             observer.ended(result)
     unfinished = [seed for seed in seeds if seed not in results]
     if state is None or {s.seed for s in state.seeds} != set(unfinished):
-        state = begin(algebra, recipe, unfinished) if unfinished else None
+        state = begin(spans, recipe, unfinished) if unfinished else None
     if state is not None:
         saved = time.monotonic()
 
@@ -129,11 +132,13 @@ def train_seeds(
                 observer.evaluated(state)
 
         trainer = (
-            EndToEndTrainer(algebra, recipe, device)
+            EndToEndTrainer(spans, recipe, device)
             if isinstance(recipe, EndToEnd)
-            else Trainer(algebra, recipe, device)
+            else Trainer(spans, recipe, device)
         )
         for trained in trainer.train(state, evaluated):
+            if isinstance(recipe, Recipe) and algebra.notation is Notation.PLAIN:
+                trained = learn_levels(algebra, trained, recipe)
             result = _result(algebra, trained)
             if folder is not None:
                 _save(folder, result, trained)
@@ -146,11 +151,6 @@ def train_seeds(
 
 
 def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str) -> None:
-    if algebra.notation is Notation.PLAIN:
-        raise ValueError(
-            f"expected an algebra in infix or prefix notation, found {algebra.name!r} in plain: "
-            f"weights that are trained for the same operators in infix notation serve both"
-        )
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")
@@ -162,10 +162,15 @@ def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], de
         raise ValueError(f"expected different seeds of 0 or more, found {list(seeds)}")
     counts = ("steps", "attempts")
     if isinstance(recipe, EndToEnd):
+        if algebra.notation is Notation.PLAIN:
+            raise ValueError(
+                f"expected the method staged for {algebra.name!r}: end to end, there is no gate of "
+                f"levels"
+            )
         counts += ("batch", "depth_two_batch", "depth_two_pool")
         counts += ("gate_draws", "gate_strings", "search_every")
     else:
-        counts += ("look_every", "strings")
+        counts += ("look_every", "strings", "level_texts", "level_steps")
         _check_estimator(algebra, recipe.estimator)
     for name in counts:
         if getattr(recipe, name) < 1:
@@ -177,9 +182,11 @@ def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], de
 
 
 def _check_estimator(algebra: Algebra, estimator: str) -> None:
-    if slots_of(algebra) > 1 and estimator not in RANK_ESTIMATORS:
+    gate = "rank gate" if slots_of(algebra) > 1 else ""
+    gate = "gate of levels" if algebra.notation is Notation.PLAIN else gate
+    if gate and estimator not in RANK_ESTIMATORS:
         raise ValueError(
-            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the rank gate "
+            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the {gate} "
             f"of {algebra.name!r}, found {estimator!r}"
         )
     if estimator not in ESTIMATORS:
@@ -297,6 +304,8 @@ def _result(algebra: Algebra, trained: Trained) -> Result:
         "weights_sha256": trained.certificate.weights_sha256,
         "seconds": round(trained.seconds, 2),
     }
+    if trained.level_steps is not None:
+        record[LEVEL_STEPS] = trained.level_steps
     origin = {"made": "trained", "seed": seed.seed, "attempt": seed.attempt}
     return Result(seed.seed, Model(algebra, trained.weights, origin), record)
 

@@ -60,6 +60,7 @@ class Trained:
     margin_before: float  # smallest |output| when the last case came right, before polishing
     seconds: float  # since the run started
     logits: dict[str, Tensor]  # behind the discrete weights: G_PE, W_Q, W_K
+    level_steps: int | None = None  # on the gate of levels, in plain notation
 
     @property
     def exact(self) -> bool:
