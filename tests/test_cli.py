@@ -135,7 +135,8 @@ def test_a_sample_that_is_interrupted():
 @pytest.mark.parametrize("command", ["info", "sample"])
 def test_unknown_domain(command):
     message = refused(command, "bolean")
-    assert "expected one of boolean, arithmetic, listops, found 'bolean'" in message
+    assert "expected one of boolean, arithmetic, listops, boolean-plain," in message
+    assert "found 'bolean'; did you mean 'boolean'?" in message
 
 
 @pytest.mark.parametrize(

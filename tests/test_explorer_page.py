@@ -104,6 +104,39 @@ def test_an_algebra_of_ones_own_where_order_matters(visit):
         visit.page.wait_for_selector("#verdict.exact")
 
 
+def test_plain_notation(visit):
+    """Levels, counted parentheses and spans as maps, in place of depth, clusters and bags."""
+    with serving("boolean-plain") as address:
+        visit.open(address, expression="~1|0&(1|0)")
+        assert visit.page.locator(".label b").all_inner_texts() == [
+            *("State", "Levels", "Counted", "Spans", "Worth", "Mask", "New state")
+        ]
+        assert visit.tokens("tokens") == list("~1|0&(1|0)")
+        assert visit.page.locator(".stage-levels text").all_text_contents() == list("3121")
+        counted = visit.page.locator(".stage-counted text").all_text_contents()
+        assert counted == ["3(", "2)", "1(", "1(", "1(", "1)", "3)"]
+        spans = visit.page.locator(".stage-clusters text").all_text_contents()
+        assert spans == ["2", "1", "3", "4", "5", "4"]
+        assert visit.page.locator(".stage-maps text").all_text_contents() == ["□→0", "→0"]
+        assert visit.tokens("state") == ["0", "", "|", "0", *[""] * 6]
+        assert not visit.page.locator("#tree").is_visible()
+        visit.page.locator(".stage-tokens .token").nth(4).click()
+        assert "In span 3, (0&□), which is worth 0: written at 3." in visit.text("#details")
+        assert "0→0 1→0" in visit.text("#details")
+        visit.page.keyboard.press("End")
+        assert visit.text("#sheet-caption") == "One token is left, so it halts, after 2 iterations."
+        assert visit.text("#value") == "0"
+        assert "as the oracle says" in visit.text("#result")
+        visit.page.wait_for_selector("#verdict.exact")
+        offered = visit.page.locator("#weights option").all_text_contents()
+        assert offered == ["constructed", "constructed: table", "constructed: dense"]
+        visit.page.keyboard.press("w")
+        assert "Level gate" in visit.text("#view-weights")
+        visit.page.keyboard.press("w")
+        visit.page.select_option("#algebra", "boolean")  # the circuit comes back
+        visit.page.wait_for_selector(".tree .node")
+
+
 def test_columns_are_aligned(visit, address):
     visit.open(address, expression=EXAMPLE)
     for stage in (".stage-tokens .token", ".forward-count", ".bit", ".stage-state .token"):

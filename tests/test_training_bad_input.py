@@ -17,7 +17,7 @@ from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, refused, seed
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("train bolean --out OUT", "expected one of boolean, arithmetic, listops, found 'bolean'"),
+        ("train bolean --out OUT", "expected one of boolean, arithmetic, listops, boolean-plain,"),
         ("train boolean", "--out"),
         ("train boolean --out OUT --attempts 0", "--attempts"),
         (

@@ -19,13 +19,14 @@ import numpy as np
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import EMPTY
+from exactformer.domains.notation import Notation
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
 from exactformer.palette import kind_of
-from exactformer.trace import EMPTY_POSITION, TraceStep
+from exactformer.trace import EMPTY_POSITION, PlainStep, TraceStep, trace_plain
 from exactformer.trace import trace as trace_expression
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
@@ -39,6 +40,8 @@ EXAMPLES = {  # the paper's, where a task is its own; any other algebra starts w
     "boolean": "((1|0)&(~0))",
     "arithmetic": "(((1+2)*(3+4))+(5*(6+7)))",
     "listops": "( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )",
+    "boolean-plain": "~1|0&(1|0)",
+    "arithmetic-plain": "1+2*3+(4+5)*6",
 }
 EXAMPLE_DEPTH = 3
 
@@ -91,7 +94,8 @@ def trace(subject: Subject, text: str) -> dict[str, Any]:
             f"this expression has {len(expression):,} tokens, too many to draw: the page takes "
             f"{MOST_TOKENS:,}; exactformer eval has no such limit"
         )
-    traced = trace_expression(algebra, subject.model.weights, expression, _Budget(algebra))
+    run = trace_plain if algebra.notation is Notation.PLAIN else trace_expression
+    traced = run(algebra, subject.model.weights, expression, _Budget(algebra))
     return traced.to_dict() | {
         "algebra": subject.algebra_name,
         "weights": subject.weights_name,
@@ -113,9 +117,10 @@ class _Budget:
     iterations: int = 0
     started: float = field(default_factory=time.monotonic)
 
-    def __call__(self, step: TraceStep) -> None:
+    def __call__(self, step: TraceStep | PlainStep) -> None:
         self.iterations += 1
-        self.numbers += 6 * len(step.tokens) + len(step.outputs) * len(self.algebra.vocabulary)
+        busy = step.spans if isinstance(step, PlainStep) else step.outputs
+        self.numbers += 6 * len(step.tokens) + len(busy) * len(self.algebra.vocabulary)
         if self.numbers > MOST_NUMBERS or time.monotonic() - self.started > MOST_SECONDS:
             raise TooLarge(
                 f"too large to draw: {len(step.tokens):,} positions are still being reduced after "

@@ -70,11 +70,6 @@ class Choices:
             self._given[self.first] = file
 
     def _add(self, algebra: Algebra) -> str:
-        if algebra.notation is Notation.PLAIN:
-            raise ValueError(
-                f"the page draws infix and prefix notation, found {algebra.name!r} in plain: "
-                f"`exactformer trace` shows that"
-            )
         known = self.algebras.get(algebra.name)
         name = algebra.name if known in (None, algebra) else f"{algebra.name} (given)"
         self.algebras[name] = algebra
@@ -94,11 +89,15 @@ class Choices:
         if "fitted" in shipped:
             shipped.remove("fitted")
             by_hand.insert(2, "constructed/fitted")
-        return [*given, *by_hand, *shipped, "random/0"]
+        untrained = [] if algebra.notation is Notation.PLAIN else ["random/0"]
+        return [*given, *by_hand, *shipped, *untrained]
 
     def _offers(self, algebra_name: str, weights_name: str) -> bool:
-        known = weights_name in self.weights(algebra_name)
-        return known or RANDOM.fullmatch(weights_name) is not None
+        """Untrained weights have no levels, so there are none of plain notation."""
+        if weights_name in self.weights(algebra_name):
+            return True
+        plain = self.algebra(algebra_name).notation is Notation.PLAIN
+        return not plain and RANDOM.fullmatch(weights_name) is not None
 
     def algebra(self, name: str) -> Algebra:
         if name not in self.algebras:

@@ -3,8 +3,8 @@
 This is the folder for a sceptic to read: it uses neither torch nor the model's code, only numpy,
 the algebra's own tables and the reader of weights files. Numbers are whole numbers or exact
 fractions; nothing here rounds. `rows.py` lists and checks the cases, `rounding.py` bounds what the
-running model's arithmetic can change, `units.py` is for any number of operands, `conditions.py`
-puts them together, and `proof.py` is about the files.
+running model's arithmetic can change, `units.py` is for any number of operands, `levels.py` for
+plain notation, `conditions.py` puts them together, and `proof.py` is about the files.
 
 Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
 pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:
@@ -50,6 +50,11 @@ another's units. What remains is that numbers are whole and exact: counts of ope
 number format goes (`most_operands`; the model refuses a longer span), and the units' sums in
 float64.
 
+In plain notation the layer counts the parentheses that precedence stands for, and shows the weights
+each operator by itself, as a span of the infix notation: those are the cases then. What is left is
+which operators belong together. `levels.py` has the conditions on levels and directions, and why
+they suffice.
+
 Which of this is a theorem. `proof/` has it in Coq, with nothing admitted: the mask, the clusters,
 what is received, one iteration and the whole run (`ReductionMask.mask_is_deepest_spans`,
 `Clusters.by_number_is_by_run`, `TypedAttention.received_is_a_bag`, `NextState.next_state`,
@@ -57,8 +62,8 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 (`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
 (`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), and the
 rules of the units (`Units.v`). `proof/README.md` has the statements, and says what is not proved:
-dense vectors in narrow formats, the units' read-out inside the model, the rules `product` and
-`last`. `exactformer verify --kernel` asks the checker extracted from it.
+plain notation, dense vectors in narrow formats, the units' read-out inside the model, the rules
+`product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder, and numpy's and Python's whole numbers under it;
@@ -68,8 +73,10 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
   - that `model/circuit.py`, `exact.py`, `feedforward.py` and `encode.py` compute what the argument
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
     with brute force and with other settings, `attacks/` on other machines); for iterations by the
-    logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`;
-  - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means.
+    logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`, and for plain notation
+    also of `model/levels.py` and `precedence.py`;
+  - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means, and in plain
+    notation `domains/plain_grammar.py`.
 The engine adds `engine/`, which is read off the weights and compared with the parser and the model
 by tests and attacks. Training, the search for counterexamples, the baselines and the page are not
 trusted: they can fail to find a proof, they cannot make one.

@@ -152,7 +152,9 @@ async function loadTrace(frame = 0) {
   document.title = `${[...trace.expression].slice(0, 60).join("")} · exactformer`;
   frames = framesOf(trace);
   if (view.position !== null && view.position >= trace.tokens.length) view.position = null;
-  tree.start(trace.tokens, vocabulary);
+  const circuit = !frames[0].step || !isPlain(frames[0].step); // drawn from parentheses
+  byId("tree").closest("section").hidden = !circuit;
+  tree.start(circuit ? trace.tokens : [], vocabulary);
   player.start(trace.steps.length, frame);
   showResult();
   showLegend();
@@ -163,10 +165,11 @@ function showFrame(number) {
   view.frame = number;
   const frame = frames[number];
   const { step } = frame;
-  const spans = step ? clustersOf(step).length : 0;
+  const spans = step ? (step.spans ?? clustersOf(step)).length : 0;
+  const kind = step && isPlain(step) ? "span" : "deepest span";
   byId("sheet-title").textContent = step ? `Iteration ${number + 1}` : "The whole reduction";
   byId("sheet-caption").textContent = step
-    ? `${plural(spans, "deepest span")} of ${plural(frame.tokens.length, "position")}`
+    ? `${plural(spans, kind)} of ${plural(frame.tokens.length, "position")}`
     : ending();
   byId("tree-caption").textContent = step
     ? `${plural(spans, "gate")} about to be computed`
@@ -191,7 +194,8 @@ function focusOf({ tokens, step }) {
 
 function ending() {
   const iterations = plural(trace.steps.length, "iteration");
-  if (trace.value !== null) return `No parenthesis is left, so it halts, after ${iterations}.`;
+  const end = algebraNow().notation === "plain" ? "One token" : "No parenthesis";
+  if (trace.value !== null) return `${end} is left, so it halts, after ${iterations}.`;
   return `It stops after ${iterations}, and what is left is no single value.`;
 }
 

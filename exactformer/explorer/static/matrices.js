@@ -8,6 +8,8 @@ const FEW = 24; // columns up to which a matrix is drawn entry by entry, with it
 const MEANINGS = {
   G_PE: ["Gate", "Eq. 2: what each token adds to the depth", "rows"],
   G_R: ["Rank gate", "what each token adds to the rank", "rows"],
+  G_L: ["Level gate", "how tightly each token binds: before an operand, between two", "columns"],
+  directions: ["Directions", "of each level: −1 from the left, 1 from the right", null],
   W_Q: ["Queries", "Eq. 11: who receives, by dimension of attention", "rows"],
   W_K: ["Keys", "Eq. 11: who is sent, by dimension of attention", "rows"],
   E: ["Vectors", "the dense vector of each token", "rows"],
@@ -18,7 +20,7 @@ const MEANINGS = {
   bags: ["Table: bags", "Lemma 4: each bag that can occur", "columns"],
   outputs: ["Table: outputs", "the token that each of them gives", "columns"],
 };
-const ROUTING = ["G_PE", "G_R", "W_Q", "W_K", "E"];
+const ROUTING = ["G_PE", "G_R", "G_L", "directions", "W_Q", "W_K", "E"];
 
 function showWeights(data, vocabulary, tryExpression) {
   const names = Object.keys(data.arrays).filter((name) => !name.endsWith("_logits"));

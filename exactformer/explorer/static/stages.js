@@ -5,7 +5,8 @@ const MOST_STATES = 16; // rows of the whole reduction
 
 function stagesOf(frames, index) {
   const { step } = frames[index];
-  return step ? iterationStages(step) : reductionStages(frames);
+  if (!step) return reductionStages(frames);
+  return isPlain(step) ? plainStages(step) : iterationStages(step);
 }
 
 function iterationStages(step) {
@@ -78,6 +79,69 @@ function iterationStages(step) {
   ];
 }
 
+/** Of plain notation, which is beyond the paper: parentheses that are left out are counted. */
+function plainStages(step) {
+  const ends = (i) => [step.opened[i] && `${step.opened[i]}(`, step.closed[i] && `${step.closed[i]})`];
+  return [
+    {
+      name: "tokens",
+      title: "State",
+      height: 46,
+      caption: "a token in each place",
+      draw: (area) => boxes(area, step.tokens),
+    },
+    {
+      name: "levels",
+      title: "Levels",
+      height: 40,
+      caption: "how tightly an operator binds",
+      draw: (area) => numbers(area, (i) => step.levels[i] || ""),
+    },
+    {
+      name: "counted",
+      title: "Counted",
+      height: 40,
+      caption: "parentheses not written",
+      draw: (area) => numbers(area, (i) => ends(i).filter(Boolean).join(" ")),
+    },
+    {
+      name: "clusters",
+      title: "Spans",
+      height: 42,
+      caption: "operators of one level",
+      draw: clusterBands,
+    },
+    {
+      name: "maps",
+      title: "Worth",
+      height: 40,
+      caption: "→ its value; □ if it waits",
+      draw: (area) => numbers(area, (i) => worth(step, i)),
+    },
+    {
+      name: "mask",
+      title: "Mask",
+      height: 40,
+      caption: "in spans that have a value",
+      draw: maskBits,
+    },
+    {
+      name: "state",
+      title: "New state",
+      height: 46,
+      caption: "spans become their value",
+      draw: (area) => boxes(area, step.state, step.tokens),
+    },
+  ];
+}
+
+/** What is said at the first position of spans that wait, and of those that are written there. */
+function worth(step, position) {
+  const waits = ({ start, value }) => start === position && value === null;
+  const written = step.spans.find(({ at }) => at === position);
+  return (step.spans.some(waits) ? "□" : "") + (written ? `→${written.value}` : "");
+}
+
 /** Only where the order of operands matters, which is beyond the paper. */
 function rankStage(step) {
   return {
@@ -86,14 +150,7 @@ function rankStage(step) {
     equation: "R",
     height: 40,
     caption: "which operand of its span it is",
-    draw: ({ x, width, height, ...range }) =>
-      columns(range)
-        .filter((column) => step.mask[column] && width >= LEGIBLE)
-        .map((column) =>
-          label(String(step.ranks[column]), x(column) + width / 2, height / 2, width - 2, {
-            class: "count",
-          }),
-        ),
+    draw: (area) => numbers(area, (i) => (step.mask[i] ? step.ranks[i] : "")),
   };
 }
 
