@@ -9,7 +9,9 @@ from exactformer.domains.algebra import Algebra
 class Recurrent(nn.Module):
     """An LSTM or a GRU; the answer is read off its state at the last token."""
 
-    def __init__(self, algebra: Algebra, cell: type[nn.LSTM | nn.GRU] = nn.LSTM, width: int = 16) -> None:
+    def __init__(
+        self, algebra: Algebra, cell: type[nn.LSTM | nn.GRU] = nn.LSTM, width: int = 16
+    ) -> None:
         super().__init__()
         self.embedding = nn.Embedding(len(algebra.vocabulary), width)
         self.cell = cell(input_size=width, hidden_size=width, batch_first=True)
