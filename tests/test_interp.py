@@ -1,12 +1,14 @@
 """Looking inside: taps, the cache, patches, gradients."""
 
 import copy
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
 import exactformer as ef
+from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.sampling import draw
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.intervene import Intervention, intervene
@@ -207,3 +209,12 @@ def test_what_is_no_expression_of_the_model_is_refused():
         model.module().encode([ef.parse(ef.arithmetic(), "(1+2)")])
     with pytest.raises(TypeError, match="expected a list of expressions"):
         model.module().encode("(1&0)")
+
+
+def test_a_notation_that_leaves_parentheses_out_is_refused():
+    """It would have a layer of its own, which this is not."""
+    algebra = copy.copy(MODULO_7)
+    object.__setattr__(algebra, "notation", SimpleNamespace(value="other"))
+    with pytest.raises(ValueError, match=r"a graph is for fully .*'modulo-7' is in other notation"):
+        require_parentheses(algebra, "a graph")
+    require_parentheses(MODULO_7, "a graph")

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from exactformer.api import Model
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.parenthesized import require_parentheses
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
 
@@ -22,6 +23,7 @@ class IterationGraph(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
+        require_parentheses(model.algebra, "a graph")
         if model.certify().verdict != "exact":
             raise ValueError("expected weights that are certified exact: `certify` says why not")
         weights, f = model.weights, model.weights.f
