@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from exactformer import protocol as protocol
     from exactformer.api import Model, construct, load
     from exactformer.interp.causal import causal_graph
+    from exactformer.interp.score import score_circuit
     from exactformer.protocol.table import depth_table
     from exactformer.training.run import train_seeds as train
 
@@ -51,6 +52,7 @@ __all__ = [
     "load_algebra",
     "oracle",
     "parse",
+    "score_circuit",
     "strahler",
     "train",
 ]
@@ -63,6 +65,7 @@ _LATER = {
     "construct": ("exactformer.api", "construct"),
     "depth_table": ("exactformer.protocol.table", "depth_table"),
     "load": ("exactformer.api", "load"),
+    "score_circuit": ("exactformer.interp.score", "score_circuit"),
     "train": ("exactformer.training.run", "train_seeds"),
 }
 

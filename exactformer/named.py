@@ -11,6 +11,7 @@ from exactformer.domains.plain import suggestion
 from exactformer.weightfile import LEVELS, TYPES, WeightFile
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+FOLDER_WEIGHTS = "model.safetensors"  # in a folder of a model, as on Hugging Face's hub
 
 
 def is_constructed(name: str | Path) -> bool:
@@ -28,6 +29,8 @@ def find_weights(name: str | Path, domain: str | None = None) -> Path:
     for path in (folder / f"{name}.safetensors" for folder in folders):
         if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():
             return path
+    if (in_folder := Path(name) / FOLDER_WEIGHTS).is_file():
+        return in_folder
     if not Path(name).is_file():
         raise _missing(str(name), domain)
     return Path(name)
@@ -43,7 +46,9 @@ def _missing(name: str, domain: str | None) -> ValueError:
         known = [f"{each.name}/{own}" for each in folders for own in shipped_names(each.name)]
         expected = "a file, or shipped weights such as boolean/7520"
     if Path(name).is_dir():
-        return ValueError(f"expected {expected}, found the folder {name!r}")
+        return ValueError(
+            f"expected {expected}, found the folder {name!r}, which has no {FOLDER_WEIGHTS}"
+        )
     if Path(name).suffix:
         return ValueError(f"no such file: {name!r}")
     words = ["constructed", *known]

@@ -4,6 +4,7 @@ A block ```python lab PACKAGE is a program, and the ```text block behind it all 
 runs where the package is installed: `make test-lab` installs them all.
 """
 
+import os
 import re
 import subprocess
 import sys
@@ -32,7 +33,14 @@ def test_recipe(package, program, output, tmp_path):
         pytest.skip(f"`make test-lab` installs {package}")
     file = tmp_path / "recipe.py"  # nnsight reads the source
     file.write_text(program)
-    command = [sys.executable, "-W", "ignore", file]
-    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=600)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    result = subprocess.run(
+        [sys.executable, "-W", "ignore", file],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout == output

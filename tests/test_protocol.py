@@ -43,12 +43,11 @@ def encoder() -> nn.Module:
 
 @pytest.mark.parametrize("make", [lstm, gru, encoder])
 def test_it_learns_boolean_by_the_public_door(make):
-    recipe = Recipe(epochs=25, learning_rate=0.02)
-    results = train(make, boolean(), seeds=[3, 1], recipe=recipe)
-    assert [result.seed for result in results] == [3, 1]
+    recipe = Recipe(epochs=20, learning_rate=0.02)
+    results = train(make, boolean(), seeds=[3], recipe=recipe)
     for result in results:
         assert min(result.accuracy) > 0.75  # the commonest value has half of either depth
-        assert len(result.curve) == 25
+        assert len(result.curve) == 20
         assert result.curve[-1]["loss"] < 0.7 * result.curve[0]["loss"]
         best = result.curve[result.best_epoch - 1]
         assert (best["depth 1"], best["depth 2"]) == pytest.approx(result.accuracy, abs=1e-4)

@@ -2,14 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from exactformer.cli.app import Domain, Json, app
+from exactformer.domains.algebra import Algebra
 from exactformer.problems.depths import read_depths
 
-Kind = Literal["dataset", "lm-eval"]
+Kind = Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"]
+FileFormat = Literal["jsonl", "parquet"]
 
 
 @app.command()
@@ -18,38 +20,90 @@ def export(
         Kind,
         typer.Argument(
             metavar="KIND",
-            help="dataset: a folder for Hugging Face's datasets; lm-eval: tasks for "
-            "lm-evaluation-harness.",
+            help="onnx: the whole model; torch: one iteration, by torch.export; huggingface: a "
+            "folder with weights, proof and card; dataset: problems for Hugging Face's datasets; "
+            "lm-eval: tasks for lm-evaluation-harness.",
         ),
     ],
     domain: Domain,
-    out: Annotated[Path, typer.Option(help="The new folder.")],
+    out: Annotated[Path, typer.Option(help="The file, or the new folder.")],
+    weights: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a model: constructed (the default), the name of shipped weights, or a file.",
+            show_default=False,
+        ),
+    ] = None,
     depths: Annotated[
-        str, typer.Option(help="To be tested on, such as 3-30 or 4,8; 1 and 2 are to learn from.")
-    ] = "3-30",
-    count: Annotated[int, typer.Option(min=1, help="Problems of each depth.")] = 100,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the problems.")] = 0,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
+        str | None,
+        typer.Option(
+            help="Of problems: those to be tested on, such as 3-30 (the default) or 4,8; 1 and 2 "
+            "are to learn from.",
+            show_default=False,
+        ),
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option(min=1, help="Problems of each depth; 100 if not given.", show_default=False),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(min=0, help="Seed of the problems; 0 if not given.", show_default=False),
+    ] = None,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Of problems: each value equally often.")
+    ] = False,
     format: Annotated[
-        Literal["jsonl", "parquet"] | None,
-        typer.Option(help="Of a dataset's files: jsonl or parquet.", show_default=False),
+        FileFormat | None,
+        typer.Option(
+            help="Of a dataset's files: jsonl (the default) or parquet.", show_default=False
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the same problems for other people's models and tools."""
+    """Write a model, or the same problems, for other people's tools."""
+    if kind in ("dataset", "lm-eval"):
+        if weights is not None:
+            raise ValueError(f"--weights is for a model: {kind} has problems only")
+        asked = (read_depths(depths or "3-30"), count or 100, seed or 0)
+        said = _write_problems(kind, domain, out, *asked, balanced, format)
+    else:
+        if (depths, count, seed, balanced, format) != (None, None, None, False, None):
+            raise ValueError(f"expected no options of problems: {kind} is of a model")
+        said = _write_model(kind, domain, out, weights or "constructed")
+    print(json.dumps(said, ensure_ascii=False) if as_json else out)
+
+
+def _write_problems(
+    kind: str,
+    domain: Algebra,
+    out: Path,
+    depths: list[int],
+    count: int,
+    seed: int,
+    balanced: bool,
+    format: FileFormat | None,
+) -> dict[str, Any]:
     from exactformer.problems.dataset_folder import write_dataset
     from exactformer.problems.lm_eval_folder import write_lm_eval
 
-    asked = read_depths(depths)
+    asked = (domain, out, depths, count, seed)
     if kind == "dataset":
-        sizes = write_dataset(
-            domain, out, asked, count, seed, balanced=balanced, format=format or "jsonl"
-        )
-        words = ", ".join(f"{size:,} rows in {split}" for split, size in sizes.items())
-        print(json.dumps({"out": str(out), "splits": sizes}) if as_json else f"{out}: {words}")
-    else:
-        if format is not None:
-            raise ValueError("--format is for a dataset: the tasks have their problems as jsonl")
-        group, *tasks = write_lm_eval(domain, out, asked, count, seed, balanced=balanced)
-        said = {"out": str(out), "group": group, "tasks": tasks}
-        print(json.dumps(said) if as_json else f"{out}: {group}, {len(tasks)} tasks")
+        sizes = write_dataset(*asked, balanced=balanced, format=format or "jsonl")
+        return {"written": str(out), "splits": sizes}
+    if format is not None:
+        raise ValueError("--format is for a dataset: the tasks have their problems as jsonl")
+    group, *tasks = write_lm_eval(*asked, balanced=balanced)
+    return {"written": str(out), "group": group, "tasks": tasks}
+
+
+def _write_model(kind: str, domain: Algebra, out: Path, weights: str) -> dict[str, Any]:
+    from exactformer.api import load
+    from exactformer.export.huggingface import export_folder
+    from exactformer.export.onnx import export_onnx
+    from exactformer.export.program import export_iteration
+
+    model = load(weights, domain)
+    writers = {"onnx": export_onnx, "torch": export_iteration, "huggingface": export_folder}
+    writers[kind](model, out)
+    return {"written": str(out), "weights_sha256": model.sha256}

@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
 from exactformer.problems.depths import format_depths
 from exactformer.problems.draw import VERSION, Problem
 from exactformer.problems.files import FileFormat, write_problems
-from exactformer.problems.folders import new_folder, splits
+from exactformer.problems.splits import splits
 
 
 def write_dataset(

@@ -1,14 +1,13 @@
 """Files of problems: JSON lines, tab-separated values with a header, or Parquet."""
 
 import json
-import os
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
+from exactformer.atomic import new_file
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError, decode
 from exactformer.domains.formats.lines import Lines
@@ -25,23 +24,12 @@ NO_PARQUET = "Parquet needs pyarrow: pip install 'exactformer[data]'"
 
 
 def write_problems(problems: Iterable[Problem], path: Path, format: FileFormat) -> int:
-    """Write a file under a temporary name that is renamed at the end; returns how many rows."""
-    if path.exists() and not path.is_file():
-        raise ValueError(f"{path}: expected the name of a file to write")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".unfinished")
-    os.close(handle)
-    try:
+    """Write a file, which has its name when it is whole; returns how many rows."""
+    with new_file(path) as unfinished:
         if format == "parquet":
-            count = _write_parquet(problems, name)
-        else:
-            with open(name, "w", encoding="utf-8", newline="\n") as file:
-                count = write_lines(problems, file, format)
-        os.chmod(name, 0o644)  # mkstemp's files are private
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    return count
+            return _write_parquet(problems, unfinished)
+        with open(unfinished, "w", encoding="utf-8", newline="\n") as file:
+            return write_lines(problems, file, format)
 
 
 def write_lines(problems: Iterable[Problem], file: IO[str], format: FileFormat) -> int:
@@ -59,7 +47,7 @@ def write_lines(problems: Iterable[Problem], file: IO[str], format: FileFormat) 
     return count
 
 
-def _write_parquet(problems: Iterable[Problem], name: str) -> int:
+def _write_parquet(problems: Iterable[Problem], path: Path) -> int:
     try:
         import pyarrow  # pyright: ignore[reportMissingImports]
         from pyarrow import parquet  # pyright: ignore[reportMissingImports]
@@ -69,7 +57,7 @@ def _write_parquet(problems: Iterable[Problem], name: str) -> int:
     columns = [(name, types.get(name, pyarrow.string())) for name in COLUMNS]
     about = {"exactformer": f"problems {VERSION}"}
     count, rows = 0, iter(problems)
-    with parquet.ParquetWriter(name, pyarrow.schema(columns, metadata=about)) as writer:
+    with parquet.ParquetWriter(path, pyarrow.schema(columns, metadata=about)) as writer:
         while some := [problem.to_dict() for problem in islice(rows, ROWS_AT_ONCE)]:
             writer.write_table(pyarrow.Table.from_pylist(some, writer.schema))
             count += len(some)

@@ -5,10 +5,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
 from exactformer.problems.draw import VERSION
 from exactformer.problems.files import write_problems
-from exactformer.problems.folders import new_folder, splits
+from exactformer.problems.splits import splits
 
 LOADER = '''"""The problems of one depth, and those to show as examples: files beside this one."""
 

@@ -4,6 +4,7 @@ from functools import lru_cache
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import is_built_in
+from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.plain import listed
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out
@@ -32,6 +33,7 @@ def prompt(algebra: Algebra, expression: str) -> str:
 @lru_cache(maxsize=64)
 def instruction(algebra: Algebra) -> str:
     """What the operators mean, and what counts as an answer."""
+    require_parentheses(algebra, "a prompt")
     meanings = [_meaning(algebra, operator) for operator in algebra.operators]
     values = listed(algebra.values)
     return (

@@ -1,36 +1,12 @@
-"""What folders of problems share: they appear when they are whole, and their splits.
+"""Problems to learn from and to be tested on: depth 1 and 2, as in the paper, and deeper ones."""
 
-Problems of depth 1 and 2 are to learn from, as in the paper; those to be tested on are deeper.
-"""
-
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Sequence
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.plain import listed
 from exactformer.problems.draw import Problem, problems
 
 TRAINING = (1, 2)  # the depths to learn from
-
-
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill; it has its name only when all is in it."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder}: expected the name of a new folder, found something there")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}."))
-    try:
-        yield unfinished
-        unfinished.chmod(0o755)  # mkdtemp's folders are private
-        os.replace(unfinished, folder)
-    except BaseException:
-        shutil.rmtree(unfinished)
-        raise
 
 
 def splits(

@@ -1,0 +1,1 @@
+"""Models for other people's tools: ONNX, torch.export, Hugging Face folders."""

@@ -1,0 +1,161 @@
+"""The transformer written with operations of fixed shapes, for compilers of graphs.
+
+It computes what `model/circuit.py` does, and is a second account of it: tests compare the two state
+by state. Clusters add up in a table with n + 1 rows (row 0 for what is outside the mask), each with
+a part for every slot, since how many clusters there are is not known beforehand. Products in
+float64 are those of the runtime: a proof holds for any order of summation.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from exactformer.api import Model
+from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.parenthesized import require_parentheses
+from exactformer.model.encode import NO_VALUE
+from exactformer.model.feedforward import MLP, Units
+
+LOWEST = -(1 << 40)  # below every depth
+
+
+class IterationGraph(nn.Module):
+    """One iteration: the state (B, n, D) in float32, and where it may act (B, n), to the state."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        require_parentheses(model.algebra, "a graph")
+        if model.certify().verdict != "exact":
+            raise ValueError("expected weights that are certified exact: `certify` says why not")
+        weights, f = model.weights, model.weights.f
+        if isinstance(f, MLP):
+            self.f = _Perceptron(f)
+        elif isinstance(f, Units):
+            self.f = _UnitsGraph(f)
+        else:
+            raise ValueError(
+                f"a feedforward of the kind {type(f).__name__!r} cannot be expressed as a graph: "
+                f"expected a perceptron (closed, fitted or learned) or units"
+            )
+        for name in ("G_PE", "W_Q", "W_K", "G_R", "E"):
+            tensor = getattr(weights, name)
+            self.register_buffer(name, None if tensor is None else tensor.float())
+        self.slots = f.slots
+        self.D, self.first_operator = len(model.algebra.vocabulary), model.algebra.first_operator
+
+    def forward(self, X: Tensor, inside: Tensor) -> Tensor:
+        tokens = self.read(X)
+        count, gate = self.counts(tokens)
+        depth = torch.maximum(count, count - gate - count[:, -1:])  # Eqs. 3 and 4
+        depth = torch.where(inside, depth, LOWEST)
+        P = (depth == depth.amax(-1, keepdim=True)) & inside  # Eq. 5
+        mask = P.to(torch.int64)
+        starts = mask * (1 - nn.functional.pad(mask, (1, 0))[:, :-1])  # Eq. 6
+        ids = mask * starts.cumsum(-1)  # Eq. 7
+        H = self.attention(tokens * mask.unsqueeze(-1), ids, starts)
+        Y = (self.f(H) > 0).to(X.dtype)
+        return torch.where(P.unsqueeze(-1), self.write(Y), X)  # Eq. 13
+
+    def counts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
+        gate = (tokens @ self.get_buffer("G_PE")).to(torch.int64)  # Eq. 2
+        return gate.cumsum(-1), gate
+
+    def attention(self, V: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
+        """Eqs. 10 to 12 within each cluster, slot by slot."""
+        B, n, D = V.shape
+        S = self.slots
+        slot = torch.zeros_like(ids)
+        if self.G_R is not None:
+            gate = (V @ self.get_buffer("G_R")).to(torch.int64)
+            count = gate.cumsum(-1)
+            before = torch.zeros(B, n + 1, dtype=torch.int64, device=V.device)
+            before = before.scatter_add(1, ids, starts * (count - gate))  # where each starts
+            slot = (count - before.gather(1, ids) - 1).clamp(0, S - 1)
+        into = (ids * S + slot).unsqueeze(-1).expand(B, n, D)
+        rows = ids.unsqueeze(-1).expand(B, n, S * D)
+        Q, K = V @ self.get_buffer("W_Q"), V @ self.get_buffer("W_K")
+        H = torch.zeros(B, n, S * D, dtype=V.dtype, device=V.device)
+        for h in range(Q.shape[-1]):
+            sums = torch.zeros(B, (n + 1) * S, D, dtype=V.dtype, device=V.device)
+            sums = sums.scatter_add(1, into, K[..., h : h + 1] * V).view(B, n + 1, S * D)
+            H = H + Q[..., h : h + 1] * sums.gather(1, rows)
+        return H
+
+    def read(self, X: Tensor) -> Tensor:
+        """Tokens of dense vectors, as in `circuit.read_tokens`."""
+        if self.E is None:
+            return X
+        return (X.double() @ self.get_buffer("E").double().T > 0.5).to(X.dtype)
+
+    def write(self, Y: Tensor) -> Tensor:
+        return Y if self.E is None else (Y.double() @ self.get_buffer("E").double()).to(Y.dtype)
+
+
+class LoopGraph(IterationGraph):
+    """The whole: ids of tokens (B, n), -1 for an empty position, to the place of each value among
+    the algebra's (-1 where there is none) and the number of iterations.
+    """
+
+    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        from torch._higher_order_ops import while_loop
+
+        one_hot = (ids.unsqueeze(-1) == torch.arange(self.D, device=ids.device)).float()
+        limit = (ids == OPEN).to(torch.int64).sum(-1)
+        start = (self.write(one_hot), torch.zeros((), dtype=torch.int64), torch.zeros_like(limit))
+
+        def running(X: Tensor, i: Tensor) -> Tensor:
+            count, gate = self.counts(self.read(X))
+            left = (count != 0) | (count - gate - count[:, -1:] != 0)
+            return left.any(-1) & (i < limit)
+
+        def go_on(X: Tensor, i: Tensor, taken: Tensor) -> Tensor:
+            return running(X, i).any()
+
+        def iterate(X: Tensor, i: Tensor, taken: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            acts = running(X, i)
+            inside = acts.unsqueeze(-1).expand(X.shape[:2])
+            return super(LoopGraph, self).forward(X, inside), i + 1, taken + acts.to(torch.int64)
+
+        X, _, taken = while_loop(go_on, iterate, start)
+        held = (self.read(X) > 0).to(torch.int64).sum(1)
+        values = held[:, FIRST_VALUE : self.first_operator]
+        single = (held.sum(-1) == 1) & (values.sum(-1) == 1)
+        return torch.where(single, values.argmax(-1), NO_VALUE), taken
+
+
+class _Perceptron(nn.Module):
+    def __init__(self, f: MLP) -> None:
+        super().__init__()
+        for name in ("W_1", "b_1", "W_2", "b_2"):
+            self.register_buffer(name, getattr(f, name).detach().double())
+        self.square = f.activation == "square"
+
+    def forward(self, H: Tensor) -> Tensor:
+        hidden = H.double() @ self.get_buffer("W_1") + self.get_buffer("b_1")
+        hidden = hidden * hidden if self.square else hidden.relu()
+        return hidden @ self.get_buffer("W_2") + self.get_buffer("b_2")
+
+
+class _UnitsGraph(nn.Module):
+    """All in whole numbers; float64 holds them."""
+
+    def __init__(self, f: Units) -> None:
+        super().__init__()
+        for name in ("W", "b", "cap", "period", "code", "readout"):
+            self.register_buffer(name, getattr(f, name).long())
+        self.D = f.D
+
+    def forward(self, H: Tensor) -> Tensor:
+        W, b, cap, period, code, readout = (
+            self.get_buffer(name) for name in ("W", "b", "cap", "period", "code", "readout")
+        )
+        operators, codes = readout.shape
+        u = (H.double() @ W.double() + b.double()).to(torch.int64)
+        cut = torch.minimum(u.clamp(min=0), cap)
+        g = torch.where(period > 0, u % period.clamp(min=1), cut)
+        found = (g.double() @ code.double()).to(torch.int64)  # (B, n, operators)
+        known = (found >= 0) & (found < codes)
+        places = found.clamp(0, codes - 1) + codes * torch.arange(operators, device=H.device)
+        token = readout.flatten()[places]
+        gate = H[..., self.D - operators : self.D] * (known & (token >= 0)).to(H.dtype)
+        hot = (token.unsqueeze(-1) == torch.arange(self.D, device=H.device)).to(H.dtype)
+        return (gate.unsqueeze(-1) * hot).sum(-2) - 0.5

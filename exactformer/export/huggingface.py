@@ -1,0 +1,88 @@
+"""A folder as on Hugging Face's hub: our weights file, its proof, a configuration and a card.
+
+`ef.load` reads it back, and the hash of the weights is the same.
+"""
+
+import json
+from pathlib import Path
+
+from exactformer import __version__
+from exactformer.api import Model
+from exactformer.atomic import new_folder
+from exactformer.domains.catalog import describe
+from exactformer.named import FOLDER_WEIGHTS
+
+PROOF = "proof.json"
+
+
+def export_folder(model: Model, folder: Path) -> None:
+    """Write a new folder. Weights must be certified: the card says that they are."""
+    certificate = model.certify()
+    if certificate.verdict != "exact":
+        raise ValueError(f"expected weights that are certified exact, found {certificate.verdict}")
+    config = {
+        "library_name": "exactformer",
+        "exactformer_version": __version__,
+        "algebra": describe(model.algebra),
+        "weights_sha256": model.sha256,
+        "origin": dict(model.origin),
+    }
+    with new_folder(Path(folder)) as unfinished:
+        model.save(unfinished / FOLDER_WEIGHTS)
+        certificate.save(unfinished / PROOF)
+        text = json.dumps(config, indent=1, ensure_ascii=False)
+        (unfinished / "config.json").write_text(f"{text}\n", encoding="utf-8")
+        (unfinished / "README.md").write_text(_card(model), encoding="utf-8")
+
+
+def _card(model: Model) -> str:
+    findings = model.certify().findings
+    algebra = model.algebra
+    origin = ", ".join(f"{name} {fact}" for name, fact in model.origin.items())
+    return CARD.format(
+        name=algebra.name,
+        vocabulary=" ".join(algebra.vocabulary),
+        origin=origin or "unknown",
+        sha256=model.sha256,
+        rows=findings.rows,
+        checked=findings.checked,
+        margin=float(findings.smallest_margin),
+        rounding=float(findings.rounding_bound),
+        weights=FOLDER_WEIGHTS,
+        proof=PROOF,
+    )
+
+
+CARD = """---
+license: mit
+library_name: exactformer
+tags:
+- exactformer
+- looped-transformer
+- formal-verification
+---
+
+# A transformer for {name}, proved exact
+
+It evaluates fully parenthesized expressions over `{vocabulary}` of any depth and length, with one
+weight-shared layer that is applied until no parenthesis is left. That its value is right for
+*every* expression is proved by a finite check of the weights: {rows} {checked}, all right, the
+smallest margin {margin:.3g} against a rounding of at most {rounding:.3g}.
+
+- origin: {origin}
+- sha256 of the weights: `{sha256}`
+- `{weights}`: the weights
+- `{proof}`: the proof, which `exactformer verify` checks again without torch
+
+```python
+import exactformer as ef
+
+model = ef.load("path/of/this/folder")
+assert model.sha256 == "{sha256}"
+assert model.certify().verdict == "exact"
+```
+
+```sh
+exactformer verify {proof} {weights}
+```
+"""

@@ -1,0 +1,128 @@
+"""The whole model as an ONNX file: ids of tokens in, the place of each value out.
+
+The file is compared with the model in onnxruntime before it gets its name.
+"""
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from exactformer import __version__
+from exactformer.api import Model
+from exactformer.atomic import new_file
+from exactformer.domains.expression import Expression
+from exactformer.domains.sampling import draw
+from exactformer.export.graph import LoopGraph
+from exactformer.model.encode import pad_slots
+
+FORMAT = "exactformer onnx 1"
+TRIED = {0: 5, 1: 20, 2: 20, 5: 20, 9: 10}  # expressions of each depth that are compared
+
+
+def export_onnx(model: Model, path: Path) -> None:
+    """Write the file; needs onnx, onnxscript and onnxruntime.
+
+    It takes `ids`, int64 of any shape (B, n): what `Expression.positions` has, -1 for an empty
+    position and behind the end. It gives `value`, a place among the algebra's values, and
+    `iterations`, both (B,).
+    """
+    onnx, _ = _packages()
+    with new_file(Path(path)) as unfinished:
+        made = _graph(model)
+        facts = {
+            "format": FORMAT,
+            "version": __version__,
+            "algebra": model.algebra.name,
+            "vocabulary": list(model.algebra.vocabulary),
+            "values": list(model.algebra.values),
+            "empty_after_close": model.algebra.empty_after_close,
+            "weights_sha256": model.sha256,
+        }
+        onnx.helper.set_model_props(made, {"exactformer": json.dumps(facts, ensure_ascii=False)})
+        unfinished.write_bytes(made.SerializeToString())
+        _compare(model, unfinished)
+
+
+def _graph(model: Model) -> Any:
+    """The model of onnx, for batches of any size and expressions of any length."""
+    graph = LoopGraph(model.to("cpu")).eval()
+    some = position_ids(draw(model.algebra, 3, 2, np.random.default_rng(0)))
+    dynamic = {"ids": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}}
+    with _quiet():
+        program: Any = torch.onnx.export(
+            graph,
+            (some,),
+            dynamo=True,
+            dynamic_shapes=dynamic,
+            verbose=False,
+            input_names=["ids"],
+            output_names=["value", "iterations"],
+        )
+    made = program.model_proto
+    for part in (made.graph, *made.functions):
+        _strip(part)
+    return made
+
+
+def position_ids(expressions: Sequence[Expression]) -> torch.Tensor:
+    """What the file takes for several expressions."""
+    return pad_slots(expressions)[0].long()
+
+
+def run_onnx(session: Any, expressions: Sequence[Expression]) -> tuple[list[str | None], list[int]]:
+    """Values and iterations by a session of onnxruntime."""
+    values, taken = session.run(None, {"ids": position_ids(expressions).numpy()})
+    symbols = expressions[0].algebra.values
+    return [symbols[i] if i >= 0 else None for i in values.tolist()], taken.tolist()
+
+
+def _compare(model: Model, path: Path) -> None:
+    _, onnxruntime = _packages()
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for depth, count in TRIED.items():
+        expressions = draw(model.algebra, depth, count, np.random.default_rng(depth))
+        wanted = model.outcomes(expressions)
+        if list(zip(*run_onnx(session, expressions), strict=True)) != [tuple(o) for o in wanted]:
+            raise ValueError(f"onnxruntime gives other values than the model at depth {depth}")
+
+
+def _strip(graph: Any) -> None:
+    """Without where in the source each operation was, which makes most of the file."""
+    for part in (graph, *graph.node, *graph.value_info):
+        part.ClearField("metadata_props")
+        part.ClearField("doc_string")
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                _strip(attribute.g)
+
+
+def _packages() -> tuple[Any, Any]:
+    try:
+        import onnx  # pyright: ignore[reportMissingImports]
+        import onnxruntime  # pyright: ignore[reportMissingImports]
+        import onnxscript  # noqa: F401  # pyright: ignore[reportMissingImports]
+    except ImportError as error:
+        raise ValueError(f"ONNX needs {error.name}: pip install 'exactformer[onnx]'") from None
+    return onnx, onnxruntime
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """What the exporter says about packages that it does not find is nobody's concern here."""
+    logger = logging.getLogger("torch.onnx")
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)

@@ -1,0 +1,88 @@
+"""How well a circuit that was found agrees with the true one: its edges, and what it leaves out."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from exactformer.interp.causal import CausalGraph, Edge, Node
+from exactformer.interp.intervene import Intervention, intervene
+from exactformer.interp.module import CircuitModule
+
+
+@dataclass(frozen=True)
+class CircuitScore:
+    """Edges found, true, and both; and of how many patched runs the answer stayed."""
+
+    right: int
+    found: int
+    true: int
+    kept: int = 0
+    patched: int = 0
+
+    @property
+    def precision(self) -> float:
+        """Of the edges that were found, the share that is true; 1 where none was found."""
+        return self.right / self.found if self.found else 1.0
+
+    @property
+    def recall(self) -> float:
+        """Of the true edges, the share that was found; 1 where there is none."""
+        return self.right / self.true if self.true else 1.0
+
+    @property
+    def faithfulness(self) -> float:
+        """Of the runs in which all that the circuit leaves out was patched, the share with the
+        answer as it was; 1 where there was no such run.
+        """
+        return self.kept / self.patched if self.patched else 1.0
+
+    def __add__(self, other: "CircuitScore") -> "CircuitScore":
+        """Counts add up over expressions."""
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return CircuitScore(*(a + b for a, b in pairs))
+
+
+def score_circuit(
+    found: Iterable[tuple[tuple[int, int], tuple[int, int]]],
+    truth: CausalGraph,
+    module: CircuitModule | None = None,
+    *,
+    count: int = 16,
+    seed: int = 0,
+) -> CircuitScore:
+    """Compare edges with those of the causal graph; each is a pair of nodes, (iteration, position).
+
+    module   an exact model to measure faithfulness with: every node from which the circuit has no
+             path to the answer is set to a random other token, in `count` ways.
+    """
+    edges = {Edge(Node(*source), Node(*target)) for source, target in found}
+    score = CircuitScore(len(edges & truth.edges), len(edges), len(truth.edges))
+    if module is None:
+        return score
+    outside = [node for node in truth.tokens if node not in _inside(edges, truth.answer)]
+    rng = np.random.default_rng(seed)
+    interventions = []
+    for _ in range(count):
+        tokens = {}
+        for node in outside:
+            others = [token for token in truth.effects[node] if token != truth.tokens[node]]
+            if others:
+                tokens[node] = others[rng.integers(len(others))]
+        interventions.append(Intervention(truth, tokens))
+    answers = intervene(module, interventions)
+    kept = answers.count(truth.tokens[truth.answer])
+    return CircuitScore(score.right, score.found, score.true, kept, count)
+
+
+def _inside(edges: set[Edge], answer: Node) -> set[Node]:
+    """The answer, and all with a path to it."""
+    causes: dict[Node, list[Node]] = {}
+    for edge in edges:
+        causes.setdefault(edge.target, []).append(edge.source)
+    inside, waiting = {answer}, [answer]
+    while waiting:
+        new = [node for node in causes.get(waiting.pop(), ()) if node not in inside]
+        inside.update(new)
+        waiting += new
+    return inside

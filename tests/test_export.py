@@ -1,0 +1,197 @@
+"""Models elsewhere: graphs, ONNX, torch.export, Hugging Face folders."""
+
+import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import exactformer as ef
+from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.sampling import draw
+from exactformer.export.graph import IterationGraph, LoopGraph
+from exactformer.export.huggingface import export_folder
+from exactformer.export.onnx import export_onnx, position_ids
+from exactformer.export.program import export_iteration
+from exactformer.model.circuit import steps
+from exactformer.model.encode import initial_state
+from exactformer.verify import verify
+from tests.algebras import MODULO_7, S3
+
+MODELS = {
+    "learned": lambda: ef.load("boolean/7520"),
+    "fitted": lambda: ef.load("listops/fitted"),
+    "dense": lambda: ef.construct(ef.arithmetic(), dense=True),
+    "units": lambda: ef.construct(listops(10)),
+    "ordered": lambda: ef.construct(MODULO_7),
+    "ordered units": lambda: ef.construct(MODULO_7, "units"),
+    "ordered, dense": lambda: ef.construct(S3, dense=True),
+}
+
+
+LAB = pytest.mark.skipif(not find_spec("onnxruntime"), reason="`make test-lab` runs what is slow")
+
+
+def some(model: ef.Model, depths: tuple[int, ...]) -> list[ef.Expression]:
+    rng = np.random.default_rng(0)
+    return [e for depth in depths for e in draw(model.algebra, depth, 5, rng)]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_the_graph_is_the_model_state_by_state(kind):
+    model = MODELS[kind]()
+    expressions = [
+        e
+        for depth in (0, 1, 3, 5)
+        for e in draw(model.algebra, depth, 5, np.random.default_rng(depth))
+    ]
+    X, inside = initial_state(expressions, model.weights)
+    graph = IterationGraph(model)
+    for step in steps(X, model.weights, inside):
+        acts = step.P.any(-1, keepdim=True)
+        X = graph(X, inside & acts)
+        assert torch.equal(X, step.X)
+
+
+@LAB
+@pytest.mark.parametrize("kind", ["learned", "ordered, dense"])
+def test_the_loop_gives_values_and_iterations(kind):
+    model = MODELS[kind]()
+    expressions = [
+        e for d in (0, 1, 4) for e in draw(model.algebra, d, 4, np.random.default_rng(d))
+    ]
+    values, taken = LoopGraph(model)(position_ids(expressions))
+    symbols = model.algebra.values
+    assert [symbols[i] for i in values.tolist()] == [ef.oracle(e) for e in expressions]
+    assert taken.tolist() == [e.depth for e in expressions]
+
+
+def test_what_cannot_be_expressed_is_refused_by_name():
+    with pytest.raises(ValueError, match="a feedforward of the kind 'Table' cannot be expressed"):
+        IterationGraph(ef.construct(boolean(), "table"))
+
+
+def test_weights_that_are_not_exact_are_refused(short_search, tmp_path):
+    model = ef.load("boolean/7520")
+    module = model.module()
+    module.get_parameter("f.b_2").data -= 1000
+    broken = ef.Model(model.algebra, module.weights)
+    for refuse in (lambda: IterationGraph(broken), lambda: export_folder(broken, tmp_path / "x")):
+        with pytest.raises(ValueError, match="expected weights that are certified exact"):
+            refuse()
+    assert not list(tmp_path.iterdir())
+
+
+@LAB
+def test_one_iteration_by_torch_export(tmp_path):
+    model, path = ef.load("boolean/7520"), tmp_path / "iteration.pt2"
+    export_iteration(model, path)
+    assert list(tmp_path.iterdir()) == [path]
+    code = """if True:
+        import sys, torch
+        run = torch.export.load(sys.argv[1]).module()
+        X = torch.zeros(2, 6, 7)
+        X[0, range(5), [0, 2, 4, 3, 1]] = 1  # (1&0)
+        X[1, range(4), [0, 6, 3, 1]] = 1  # (~0)
+        print(run(X, X.any(-1)).nonzero().tolist(), "exactformer" in sys.modules)
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code, path]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.stdout == "[[0, 2, 3], [1, 1, 2]] False\n", result.stderr
+
+
+def test_a_folder_is_read_back_with_its_hash_and_its_proof(tmp_path):
+    model, folder = ef.load("listops/7520"), tmp_path / "model"
+    command = [sys.executable, "-m", "exactformer", "export", "huggingface", "listops"]
+    command += ["--weights", "7520", "--out", str(folder), "--json"]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert json.loads(result.stdout)["weights_sha256"] == model.sha256
+    found = ef.load(folder)
+    assert found == model
+    assert found.origin == model.origin
+    assert ef.load(str(folder), listops()) == model
+    assert verify(folder / "proof.json", folder / "model.safetensors") == model.certify().findings
+    config = json.loads((folder / "config.json").read_text())
+    assert config["weights_sha256"] == model.sha256
+    card = (folder / "README.md").read_text()
+    assert card.startswith("---\nlicense: mit\n")
+    assert model.sha256 in card
+    with pytest.raises(ValueError, match=r"which has no model\.safetensors"):
+        ef.load(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["onnx", "boolean", "--out", "x", "--depths", "3"], "expected no options of problems"),
+        (["dataset", "boolean", "--out", "x", "--weights", "7520"], "--weights is for a model"),
+    ],
+    ids=lambda part: " ".join(part) if isinstance(part, list) else None,
+)
+def test_mistakes(arguments, said, tmp_path):
+    command = [sys.executable, "-m", "exactformer", "export", *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_written_is_said_at_once(tmp_path, monkeypatch):
+    model = ef.load("boolean/7520")
+    with pytest.raises(FileNotFoundError):
+        export_iteration(model, tmp_path / "no" / "such")
+    with pytest.raises(ValueError, match="expected the name of a file to write"):
+        export_iteration(model, tmp_path)
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(ValueError, match=r"ONNX needs onnx: pip install 'exactformer\[onnx\]'"):
+        export_onnx(model, tmp_path / "x.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+ELSEWHERE = """if True:
+    import json, sys
+    import numpy, onnxruntime  # and nothing of ours
+    session = onnxruntime.InferenceSession(sys.argv[1])
+    facts = json.loads(session.get_modelmeta().custom_metadata_map["exactformer"])
+    token = {symbol: i for i, symbol in enumerate(facts["vocabulary"])}
+    ids = numpy.array([[token[symbol] for symbol in "((1|0)&(~0))"]])
+    values, iterations = session.run(None, {"ids": ids})
+    print(facts["values"][values[0]], iterations[0], "exactformer" in sys.modules)
+"""
+
+
+@LAB
+@pytest.mark.parametrize("kind", MODELS)
+def test_onnx_equals_the_model_on_shapes_it_never_saw(kind, tmp_path):
+    """In a process of its own: the exporter warns of what is not installed."""
+    model, file = MODELS[kind](), tmp_path / "weights.safetensors"
+    model.save(file)
+    path = tmp_path / "model.onnx"
+    code = """if True:
+        import sys
+        from pathlib import Path
+        import numpy as np, onnxruntime
+        import exactformer as ef
+        from exactformer.export.onnx import export_onnx, run_onnx
+        model = ef.load(sys.argv[1])
+        export_onnx(model, Path(sys.argv[2]))
+        session = onnxruntime.InferenceSession(sys.argv[2])
+        for depth in (0, 1, 2, 4, 7, 12):
+            drawn = ef.draw(model.algebra, depth, 30, np.random.default_rng(depth + 99))
+            values, iterations = run_onnx(session, drawn)
+            assert values == [ef.oracle(e) for e in drawn] == model.predict(drawn)
+            assert iterations == [e.depth for e in drawn]
+    """
+    command = [sys.executable, "-W", "ignore", "-c", code, file, path]
+    result = subprocess.run(command, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+    assert path.stat().st_size < 300_000
+    assert str(Path(ef.__file__).parent).encode() not in path.read_bytes()
+    if kind == "learned":
+        command = [sys.executable, "-c", ELSEWHERE, path]
+        shown = subprocess.run(command, capture_output=True, text=True)
+        assert shown.stdout == "1 2 False\n", shown.stderr
