@@ -24,8 +24,9 @@ EXPLANATION = """
 A mutant is *harmless* if it is exact and groups operators otherwise than declared, without a
 difference to any value. Every other exact one groups as declared. What is inexact has a
 counterexample, which the model was run on again. Brute force is the model beside the oracle on the
-texts in the last column: short ones, all or evenly chosen, and random ones up to depth 6. *refused*
-are weights that no file may hold.
+texts in the last column: short ones, all or evenly chosen, and random ones up to depth 6. What is
+*undecided* fails some condition and came out right on all that was tried; *refused* are weights
+that no file may hold.
 """
 
 
