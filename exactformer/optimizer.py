@@ -45,10 +45,11 @@ class Adam:
         gradients: Mapping[str, Tensor],
         means: Mapping[str, Tensor],
         squares: Mapping[str, Tensor],
-        rates: Mapping[str, float],
+        rates: Mapping[str, float | Tensor],
         factors: Tensor,
     ) -> None:
-        """One update in place; `factors` has a row for each seed, or one for all.
+        """One update in place; `factors` has a row for each seed, or one for all, and a rate may be
+        a number for each seed.
 
         Only sums, products, quotients and roots, which round alike in vector and scalar code: so a
         seed's bits do not depend on the others in the batch.
@@ -59,11 +60,13 @@ class Adam:
         for name, gradient in gradients.items():
             shape = (-1, *[1] * (gradient.dim() - 1))
             fraction, unbiased, root = (column.view(shape) for column in factors.unbind(1))
+            rate = rates[name]
+            rate = rate.view(shape) if isinstance(rate, Tensor) else rate
             mean, square = means[name], squares[name]
             update_moments(mean, square, gradient * scale.view(shape), self.betas)
             if self.weight_decay:
-                parameters[name].mul_(1 - rates[name] * self.weight_decay * fraction)
-            step = mean * (rates[name] * unbiased)
+                parameters[name].mul_(1 - rate * self.weight_decay * fraction)
+            step = mean * (rate * unbiased)
             parameters[name].sub_(step / (square.sqrt() / root + EPSILON))
 
 

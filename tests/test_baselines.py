@@ -22,7 +22,15 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
 from exactformer.paper import published
-from exactformer.paper.baseline_tables import SHIPPED, table2, table3, table4, train_baseline
+from exactformer.paper.baseline_records import (
+    SHIPPED,
+    keep,
+    load_baseline,
+    record_of,
+    train_baseline,
+)
+from exactformer.paper.baseline_tables import table2, table3, table4
+from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, asked_problems, count_at
 from exactformer.protocol.batches import Batches
 from exactformer.protocol.data import (
     Problems,
@@ -215,12 +223,13 @@ def test_balanced_order():
 
 
 def test_recipes_follow_the_paper():
-    assert len(RECIPES) == 10
+    assert len(RECIPES) == 2 * 10  # each at two rates
     for name, recipe in RECIPES.items():
         assert recipe.sampled == (8800 if "listops" in name else 0)
         if recipe.network != "crvnn":
             epochs = {"arithmetic": 50, "boolean": 1000, "listops": 300}[recipe.task]
             assert (recipe.epochs, recipe.batch, recipe.clip) == (epochs, 500, 1.0)
+        assert recipe.learning_rate == (0.01 if name.endswith("-0.01") else 0.001)
     assert size(network_for(RECIPES["listops-crvnn"])) == 521_611
 
 
@@ -252,7 +261,8 @@ def narrow(monkeypatch):
     def small(recipe):
         return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
 
-    monkeypatch.setattr("exactformer.baselines.protocol.network_for", small)
+    for module in ("baselines.protocol", "paper.baseline_records"):
+        monkeypatch.setattr(f"exactformer.{module}.network_for", small)
 
 
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(narrow, tmp_path):
@@ -295,7 +305,14 @@ def test_a_record_is_written_once(narrow, tmp_path):
     recipe = replace(SHORT, epochs=1)
     record = train_baseline(recipe, tmp_path, [3, 1], CPU, problems=5)
     assert [seed["seed"] for seed in record["seeds"]] == [3, 1]
-    assert record["seeds"][0]["accuracy"]["10"][1] == 5
+    for epoch in ("best", "last"):
+        for drawing in ("natural", "balanced"):
+            assert record["seeds"][0][epoch][drawing]["10"][1] == 5
+    kept = load_baseline("boolean-fire", tmp_path)
+    problems, values = asked_problems("boolean", "natural", 3, 5)
+    right = sum(a == b for a, b in zip(kept.predict(problems), values, strict=True))
+    seed = next(seed for seed in record["seeds"] if seed["seed"] == record["kept"])
+    assert right == seed["best"]["natural"]["3"][0]
     (tmp_path / "boolean-fire" / "state.safetensors").unlink()  # not needed any more
     assert train_baseline(recipe, tmp_path, [3, 1], CPU, problems=5) == record
 
@@ -315,22 +332,61 @@ def test_predictor_answers_in_order():
 
 def test_tables_from_shipped_records(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # away from the repository
-    for table, rows in ((table2, 3 * 3 * 5 * 3), (table3, 3 * 3 * 5 * 5), (table4, 5 * 7)):
+    for table in (table2, table3, table4):
         paths = table(tmp_path)
         first, *lines = paths[0].read_text().splitlines()
         assert first == f"# exactformer reproduce {table.__name__}"
-        found = list(csv.DictReader(lines))
-        assert len(found) == rows
-        assert all(int(row["right"]) <= int(row["problems"]) == 100 for row in found)
-        assert f"`exactformer reproduce {table.__name__}`" in paths[1].read_text()
+        rows = list(csv.DictReader(lines))
+        assert all(int(row["right"]) <= int(row["problems"]) in (100, 1000) for row in rows)
+        models = {(row["task"], row["model"]) for row in rows}
+        assert len(models) == (1 if table is table4 else 9)
+        text = paths[1].read_text()
+        assert f"`exactformer reproduce {table.__name__}`" in text
+        assert "**ours**, certified" in text
+        assert "always the commonest answer" in text
 
 
 def test_shipped_records_are_the_full_runs():
     for name, recipe in RECIPES.items():
-        record = json.loads((SHIPPED / f"{name}.json").read_text())
+        record = record_of(name)
+        if record is None:
+            continue
         assert record["recipe"]["epochs"] == recipe.epochs
+        assert record["recipe"]["learning_rate"] == recipe.learning_rate
         assert record["parameters"] == size(network_for(recipe))
         assert [seed["seed"] for seed in record["seeds"]] == list(published.BASELINE_SEEDS)
+        assert ("earlier" in record) != (SHIPPED / f"{name}.safetensors").exists()
+
+
+def test_shipped_parameters_give_what_their_record_says():
+    """Half precision changes a few answers at most, and the problems are the same."""
+    for name in ("boolean-rope", "boolean-learned-0.01"):
+        record = record_of(name)
+        assert record is not None
+        problems, values = asked_problems("boolean", "balanced", 3)
+        right = sum(
+            a == b for a, b in zip(load_baseline(name).predict(problems), values, strict=True)
+        )
+        seed = next(seed for seed in record["seeds"] if seed["seed"] == record["kept"])
+        found, total = seed["best"]["balanced"]["3"]
+        assert total == len(values)
+        assert abs(right - found) <= 10
+
+
+def test_ours_are_right_on_every_problem_of_the_comparison():
+    for task in CATALOG:
+        record = json.loads((SHIPPED / f"{task}-ours.json").read_text())
+        for drawing, depths in (("natural", [*TABLE_DEPTHS, *DEEP]), ("balanced", TABLE_DEPTHS)):
+            assert record["right"][drawing] == [count_at(depth) for depth in depths]
+
+
+def test_kept_parameters_of_something_else_are_refused(tmp_path):
+    recipe = RECIPES["boolean-rope"]
+    state = State.start(network_for(recipe), [3], CPU)
+    fewer = {name: tensor for name, tensor in state.best.items() if name != "embedding"}
+    keep(tmp_path / "boolean-rope.safetensors", recipe, 3, fewer, 0)
+    with pytest.raises(ValueError, match="expected the parameters of boolean-rope, found others"):
+        load_baseline("boolean-rope", tmp_path)
 
 
 # --- imports

@@ -1,7 +1,7 @@
 """Training end to end: what the layer computes, what a run does, and what it never looks at."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -10,16 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exactformer as ef
+from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw, enumerate_depth
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import iterate
 from exactformer.model.encode import encode, pad_slots
-from exactformer.paper.end_to_end import wilson
+from exactformer.model.quantize import ternary
+from exactformer.paper.comparison import wilson
+from exactformer.paper.end_to_end import FRESH_SEEDS, SHIPPED, end_to_end
+from exactformer.paper.estimator_study import SHIPPED as STUDY
+from exactformer.paper.estimator_tables import estimators
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
 from exactformer.training.parameters import export, initial
-from exactformer.training.recipe import end_to_end_recipe, problems_of_depth
+from exactformer.training.recipe import PAPER_SEEDS, end_to_end_recipe, problems_of_depth
 from exactformer.training.run import CHECKPOINT, train_seeds
-from exactformer.training.soft_layer import Layer, losses
+from exactformer.training.soft_layer import Constants, Layer, losses
 from exactformer.training.state import begin
 from tests.algebras import MINUS
 from tests.runs import Enough, StopAtFirstLook, exactformer, refused, weights
@@ -54,7 +59,8 @@ def test_forwards_it_is_the_circuit(algebra, seed):
     tensors["gate"] = 6 * tensors["gate"]  # so that some of it is 1 or -1
     ids, inside = pad_slots(draw(algebra, 2, 8, np.random.default_rng(seed)))
     X = encode(ids, len(algebra.vocabulary))
-    layer = Layer(tensors, paper_architecture(algebra).activation, recipe.temperature)
+    gate = ternary(tensors["gate"]).unsqueeze(1)
+    layer = Layer(tensors, gate, paper_architecture(algebra).activation, Constants(recipe))
     weights = export(algebra, tensors, 0)
     soft = X.unsqueeze(0)
     for _ in range(2):
@@ -73,8 +79,9 @@ def test_every_parameter_learns_from_depth_2():
     tensors = begin(algebra, recipe, [200]).tensors
     tensors["gate"] = ef.construct(algebra).weights.G_PE.unsqueeze(0)
     learned = {name: tensors[name].requires_grad_() for name in PARAMETERS}
-    layer = Layer(learned, trainer.architecture.activation, recipe.temperature)
-    loss = losses(layer, trainer.depth_two, 2, recipe.margin)[1]
+    gate = ternary(learned["gate"]).unsqueeze(1)
+    layer = Layer(learned, gate, trainer.architecture.activation, trainer.constants)
+    loss = losses(layer, trainer.depth_two, 2)[1]
     gradients = torch.autograd.grad(loss, list(learned.values()))
     for name, gradient in zip(learned, gradients, strict=True):
         assert gradient.abs().sum() > 0, name
@@ -131,7 +138,11 @@ def test_boolean_is_learned_and_certified(tmp_path):
     ("arguments", "message"),
     [
         (["--method", "both"], "expected the method staged or end-to-end, found 'both'"),
-        (["--method", "end-to-end", "--estimator", "score"], "end-to-end has no 'estimator'"),
+        (
+            ["--method", "end-to-end", "--estimator", "scores"],
+            "search for estimator, found 'scores'",
+        ),
+        (["--method", "end-to-end", "--set", "gate_draws=0"], "expected gate_draws of 1 or more"),
         (["--method", "end-to-end", "--set", "epochs"], "expected NAME=VALUE, found 'epochs'"),
         (["--method", "end-to-end", "--set", "epochs=x"], "a whole number for epochs, found 'x'"),
         (["--method", "end-to-end", "--set", "epochs=0"], "expected epochs and batch of 1 or more"),
@@ -168,3 +179,25 @@ def test_reproduce_says_what_stops_a_seed(tmp_path):
 def test_wilsons_interval(successes, interval):
     """Ten trials, against published values."""
     assert wilson(successes, 10) == pytest.approx(interval, abs=0.001)
+
+
+def test_the_tables_of_shipped_records_count_what_the_records_say(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # away from runs of one's own
+    text = end_to_end(tmp_path)[1].read_text()
+    for path in SHIPPED.glob("*.json"):
+        record = json.loads(path.read_text())
+        verdicts = [seed["verdict"] for seed in record["seeds"]]
+        exact = verdicts.count("exact")
+        assert f"| {record['algebra']} | {exact} of {len(verdicts)} |" in text
+        paper = path.stem.endswith("-paper")
+        seeds = [seed["seed"] for seed in record["seeds"]]
+        assert seeds == list(PAPER_SEEDS if paper else FRESH_SEEDS)
+        recipe = end_to_end_recipe(CATALOG[record["algebra"]]())
+        known = {k: v for k, v in asdict(recipe).items() if k in record["recipe"]}
+        assert json.loads(json.dumps(known)) == record["recipe"]
+    text = estimators(tmp_path)[1].read_text()
+    for path in STUDY.glob("*.json"):
+        record = json.loads(path.read_text())
+        if "judged" in record:
+            exact = sum(row["exact"] for row in record["judged"])
+            assert f"| {record['task']} | {record['name']} | {exact} of 100 |" in text

@@ -22,7 +22,7 @@ from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, refused, seed
         ("train boolean --out OUT --attempts 0", "--attempts"),
         (
             "train boolean --out OUT --seeds abc",
-            "expected numbers separated by commas, found 'abc'",
+            "expected numbers separated by commas, or ranges such as 0-99, found 'abc'",
         ),
         (
             "train boolean --out OUT --seeds 1,1",

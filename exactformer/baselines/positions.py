@@ -13,6 +13,8 @@ from torch import Tensor
 
 from exactformer.protocol.state import Parameters
 
+AT_ONCE = 1 << 28  # numbers that FIRE's hidden units hold together, so that long texts fit
+
 
 class Positions:
     """No positions at all, and the base of those below."""
@@ -101,9 +103,15 @@ class FIRE(Positions):
         reach = torch.maximum(i[None, :, None], L)
         ratio = torch.log(c * distance + 1) / torch.log(c * reach + 1)  # (S, n, n)
         S, n = len(c), length
-        hidden = torch.relu(ratio.reshape(S, n * n, 1) * W_1[:, None] + b_1[:, None])
-        out = torch.baddbmm(b_2[:, None], hidden, W_2)  # (S, n·n, heads)
-        return out.reshape(S, n, n, -1).permute(0, 3, 1, 2).unsqueeze(1)
+
+        def mapped(rows: Tensor) -> Tensor:
+            """f of some rows of the ratio, (S, heads, rows, n)."""
+            hidden = torch.relu(rows.reshape(S, -1, 1) * W_1[:, None] + b_1[:, None])
+            out = torch.baddbmm(b_2[:, None], hidden, W_2)  # (S, rows·n, heads)
+            return out.reshape(S, -1, n, out.shape[-1]).permute(0, 3, 1, 2)
+
+        rows = max(1, AT_ONCE // (S * n * self.hidden))
+        return torch.cat([mapped(part) for part in ratio.split(rows, 1)], 2).unsqueeze(1)
 
 
 ENCODINGS: dict[str, Callable[[], Positions]] = {"learned": Learned, "rope": RoPE, "fire": FIRE}

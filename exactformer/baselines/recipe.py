@@ -1,6 +1,7 @@
 """Which network is trained on which task, and every constant of its training."""
 
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from exactformer.baselines.crvnn import CRvNN
 from exactformer.baselines.looped import Looped
@@ -8,6 +9,8 @@ from exactformer.baselines.positions import ENCODINGS
 from exactformer.domains.catalog import CATALOG
 from exactformer.protocol import recipe as protocol
 from exactformer.protocol.state import Network
+
+RATES = (0.001, 0.01)  # the second is that of the paper's own model
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class Recipe(protocol.Recipe):
 
     @property
     def name(self) -> str:
-        return f"{self.task}-{self.network}"
+        rate = "" if self.learning_rate == RATES[0] else f"-{self.learning_rate}"
+        return f"{self.task}-{self.network}{rate}"
 
     def quick(self) -> "Recipe":
         """A short trial: few epochs, a tenth of each. Boolean's are short, so it has a hundred."""
@@ -30,8 +34,9 @@ class Recipe(protocol.Recipe):
 CRVNN_EPOCHS = 60  # not in the paper
 
 
-def recipe_for(task: str, network: str) -> Recipe:
-    constants = asdict(protocol.default_recipe(CATALOG[task]()))
+def recipe_for(task: str, network: str, rate: float = RATES[0]) -> Recipe:
+    constants: dict[str, Any] = asdict(protocol.default_recipe(CATALOG[task]()))
+    constants["learning_rate"] = rate
     if network == "crvnn":
         constants |= {"epochs": CRVNN_EPOCHS, "batch": 128, "weight_decay": 1e-2}
     return Recipe(task, network, **constants)
@@ -40,8 +45,10 @@ def recipe_for(task: str, network: str) -> Recipe:
 RECIPES: dict[str, Recipe] = {
     recipe.name: recipe
     for recipe in (
-        *(recipe_for(task, encoding) for task in CATALOG for encoding in ENCODINGS),
-        recipe_for("listops", "crvnn"),
+        recipe_for(task, network, rate)
+        for task in CATALOG
+        for network in (*ENCODINGS, *(["crvnn"] if task == "listops" else []))
+        for rate in RATES
     )
 }
 

@@ -18,7 +18,7 @@ def reproduce(
         typer.Argument(
             metavar="NAME",
             help="table1 (if none is given) to table5, fig1 to fig4, figA1, tokens, "
-            "estimators, end-to-end; or all.",
+            "end-to-end, controls, constants, estimators, factors, accuracy; or all.",
         ),
     ] = None,
     out: Annotated[

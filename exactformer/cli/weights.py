@@ -9,6 +9,7 @@ import typer
 
 from exactformer.cli.app import Domain, Json, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import MOST_SEEDS, require
 
 
 @app.command()
@@ -30,7 +31,8 @@ def train(
     domain: Domain,
     out: Annotated[Path, typer.Option(help="Folder for the weights; an interrupted run goes on.")],
     seeds: Annotated[
-        str | None, typer.Option(help="Numbers separated by commas; the paper's ten if not given.")
+        str | None,
+        typer.Option(help="Such as 8739,7520 or 2000-2099; the paper's ten if not given."),
     ] = None,
     method: Annotated[
         str,
@@ -38,7 +40,7 @@ def train(
     ] = "staged",
     estimator: Annotated[
         str | None,
-        typer.Option(help="How the gate learns: search, score, straight-through or gumbel."),
+        typer.Option(help="How the gate learns: search, score, straight-through, gumbel; reinmax."),
     ] = None,
     constants: Annotated[
         list[str] | None,
@@ -89,10 +91,17 @@ def _constants(assignments: list[str]) -> dict[str, str]:
 
 
 def _seeds(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(int(seed) for seed in text.split(","))
-    except ValueError:
-        raise typer.BadParameter(f"expected numbers separated by commas, found {text!r}") from None
+    """Numbers and ranges of numbers, both ends included."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
+            raise typer.BadParameter(
+                f"expected numbers separated by commas, or ranges such as 0-99, found {text!r}"
+            )
+        require("seeds", int(last or first) - int(first), MOST_SEEDS)
+        seeds += range(int(first), int(last or first) + 1)
+    return tuple(seeds)
 
 
 @app.command()

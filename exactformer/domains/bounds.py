@@ -13,6 +13,7 @@ LARGEST_ARITY = 256  # the largest sum of ones that every number format of the m
 MOST_ENTRIES = 100_000  # of one operator's table, where it is written out
 MOST_CASES = 200_000  # of depth 1 that a check may list: up to ten of ten digits are 184,756
 MOST_LEARNED = 100_000  # of depth 1 that training may list
+MOST_SEEDS = 1_000_000  # of one range
 MOST_HIDDEN = 1 << 16  # units of a feedforward
 MOST_NUMBERS = 1 << 24  # held at once: cases times the numbers of each, or a matrix of weights
 LONGEST_TEXT = 1 << 26  # bytes of a file that is read as text,

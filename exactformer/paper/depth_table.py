@@ -11,6 +11,7 @@ from rich.progress import MofNCompleteColumn, Progress
 
 from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.sampling import draw
 from exactformer.evaluate import DepthScore, scores_by_depth
 from exactformer.named import SHIPPED
 from exactformer.paper import published
@@ -22,13 +23,15 @@ def try_depths(
     models: Mapping[str, Sequence[Model]], first: int, last: int, count: int
 ) -> dict[str, dict[int, DepthScore]]:
     """For each task and depth, `count` problems, distributed among the task's models. The tasks run
-    side by side, each on one core.
+    side by side, each on one core. Whichever depth is the first, a depth has the same problems.
     """
     torch.set_num_threads(1)
     depths = range(first, last + 1)
 
     def try_task(task: str) -> dict[int, DepthScore]:
         algebra, rng = CATALOG[task](), np.random.default_rng(0)
+        for depth in range(1, first):
+            draw(algebra, depth, count, rng)
         scores = {}
         for depth, score in scores_by_depth(models[task], algebra, depths, count, rng):
             scores[depth] = score

@@ -17,6 +17,7 @@ from exactformer.domains.plain import listed
 from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, drawn
 from exactformer.paper.plots import fig4, figA1
+from exactformer.paper.study_plots import accuracy, factors
 from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
 
 EXAMPLE = "((1|0)&(~0))"
@@ -49,6 +50,8 @@ FIGURES: dict[str, Callable[[Path], list[Path]]] = {
     "fig3": fig3,
     "fig4": fig4,
     "figA1": figA1,
+    "accuracy": accuracy,
+    "factors": factors,
 }
 
 

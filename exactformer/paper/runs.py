@@ -24,16 +24,12 @@ class Run:
     task: str
     seeds: tuple[int, ...]
     folder: Path
-    estimator: str | None = None
-    attempts: int | None = None
     method: str = "staged"
-    epochs: int | None = None
+    settings: tuple[tuple[str, float], ...] = ()  # constants of the recipe other than its own
 
     @property
     def recipe(self) -> Recipe | EndToEnd:
-        names = ("estimator", "attempts", "epochs")
-        settings = {name: getattr(self, name) for name in names}
-        return recipe_by_method(self.method, CATALOG[self.task](), settings)
+        return recipe_by_method(self.method, CATALOG[self.task](), dict(self.settings))
 
     @property
     def arguments(self) -> list[str]:
@@ -42,12 +38,8 @@ class Run:
         words = ["train", self.task, "--seeds", seeds, "--out", str(self.folder)]
         if self.method != "staged":
             words += ["--method", self.method]
-        if self.epochs:
-            words += ["--set", f"epochs={self.epochs}"]
-        if self.estimator:
-            words += ["--estimator", self.estimator]
-        if self.attempts:
-            words += ["--attempts", str(self.attempts)]
+        for name, value in self.settings:
+            words += ["--set", f"{name}={value}"]
         return words
 
     def __str__(self) -> str:

@@ -11,11 +11,13 @@ from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.model.architecture import paper_architecture
 from exactformer.paper import published
 from exactformer.paper.baseline_tables import table2, table3, table4
+from exactformer.paper.constants import constants
+from exactformer.paper.controls import controls
 from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.end_to_end import end_to_end
+from exactformer.paper.estimator_tables import estimators
 from exactformer.paper.files import table, write_both
 from exactformer.paper.runs import RUNS, Run, train_all
-from exactformer.training.estimators import ESTIMATORS
 from exactformer.training.run import summary
 
 TOKENS_NOTE = """\
@@ -116,59 +118,6 @@ have two operands only, ours two or three, which makes them longer. The paper's 
 9 converged seeds for arithmetic, Boolean and ListOps, and up to two hours a seed."""
 
 
-def estimators(results: Path, quick: bool = False) -> list[Path]:
-    """What the paper leaves to future work: how the hard mask may pass a gradient to the gate."""
-    tasks, folder = (["boolean"], "quick") if quick else (list(CATALOG), "")
-    runs = [
-        Run(task, published.SEEDS, RUNS / folder / "estimators" / name / task, name, attempts=3)
-        for name in ESTIMATORS
-        for task in tasks
-    ]
-    trained = train_all(runs)
-    header = ["estimator", "task", "certified at the first attempt", "within three", "steps in all"]
-    header += ["seconds"]
-    rows = []
-    for run in runs:
-        records = [result.record for result in trained[run]]
-        exact = [record for record in records if record["verdict"] == "exact"]
-        rows.append(
-            [
-                str(run.estimator),
-                run.task,
-                f"{sum(record['attempt'] == 1 for record in exact)} of {len(records)}",
-                f"{len(exact)} of {len(records)}",
-                f"{sum(record['steps_in_all'] for record in records)}",
-                f"{max(record['seconds'] for record in records):.0f}",
-            ]
-        )
-    markdown = ["# Estimators for the gate", "", "Made by `exactformer reproduce estimators`.", ""]
-    markdown += [*table(header, rows, words=2), "", ESTIMATORS_NOTE]
-    return write_both(results, "estimators", [",".join(row) for row in [header, *rows]], markdown)
-
-
-ESTIMATORS_NOTE = """\
-Every estimator has the same budget: the paper's ten seeds, three attempts, the same steps on depth
-1, and ten steps of the gate on sixteen fresh depth-2 expressions after every fiftieth of those once
-98 in 100 bags are right. An attempt ends after eight such evaluations with depth 1 right and the
-gate still wrong. Attention and feedforward learn from depth 1 only, whatever the estimator.
-
-- `search` tries every gate within two coordinates of the present one. It is a discrete search,
-  not a gradient.
-- `score` is a gradient: the score function, with antithetic noise, of the free energy
-  -T log E[exp(-error/T)]. It keeps the paper's logits and thresholds, and is the default.
-- `straight-through` is the paper's wording taken literally: the quantization of the gate is the
-  identity to the gradient, and the hard mask has the gradient of exp(A - max A). It is one reading
-  of several that are possible.
-- `gumbel` is straight-through Gumbel-Softmax over -1, 0 and 1.
-
-The comparison is not even-handed in one respect. The constants of `score` were found by trying
-several settings on seeds from 200 on, other than these ten; an earlier setting certified fewer.
-`straight-through` and `gumbel` run with one setting each, which nobody tuned. So the table shows
-that a gradient can do as well as the search, not that those two cannot be made to work.
-
-Seconds are wall time of the run, with as many runs at once as there are cores."""
-
-
 def _draw(name: str, results: Path, quick: bool = False) -> list[Path]:
     """A figure; matplotlib is loaded here and not before."""
     try:
@@ -182,6 +131,7 @@ def _draw(name: str, results: Path, quick: bool = False) -> list[Path]:
     return FIGURES[name](results)
 
 
+DRAWN = ("fig1", "fig2", "fig3", "fig4", "figA1", "accuracy", "factors")
 TABLES: dict[str, Callable[..., list[Path]]] = {  # of the folder, and whether to be quick
     "table1": table1,
     "table2": table2,
@@ -190,6 +140,8 @@ TABLES: dict[str, Callable[..., list[Path]]] = {  # of the folder, and whether t
     "tokens": tokens,
     "estimators": estimators,
     "end-to-end": end_to_end,
+    "controls": controls,
+    "constants": constants,
     "table5": table5,
-    **{name: partial(_draw, name) for name in ("fig1", "fig2", "fig3", "fig4", "figA1")},
+    **{name: partial(_draw, name) for name in DRAWN},
 }

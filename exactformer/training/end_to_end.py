@@ -1,4 +1,5 @@
 """Training as in the paper's Appendix B.2: every parameter together, by straight-through gradients.
+(How the gate gets its gradient can be varied: see `gates.py`.)
 
 In each epoch come steps on depth 1, then steps on depth 1 and 2 together. A run has a fixed length.
 Nothing in it knows the right gate: neither the loss nor the end. The certificate judges what comes
@@ -6,7 +7,7 @@ out and steers nothing, except that a seed which it does not call exact may star
 next draw, if the recipe has more than one attempt.
 
 On the CPU seeds are trained one after the other, so that a seed's bits do not depend on the others.
-On a GPU they share the leading axis of every tensor.
+On a GPU they share the leading axis of every tensor; a study may then give each its own constants.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,20 +24,39 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.encode import encode, pad_slots
 from exactformer.optimizer import Adam
 from exactformer.training.depth_one import depth_one_rows
-from exactformer.training.parameters import BATCHES, LEARNED, STRINGS, export, generator, outputs
+from exactformer.training.gates import gate_with_gradient, score_gradient, searched
+from exactformer.training.parameters import (
+    BATCHES,
+    LEARNED,
+    NOISE,
+    STRINGS,
+    export,
+    generator,
+    outputs,
+)
 from exactformer.training.recipe import EndToEnd, problems_of_depth
-from exactformer.training.soft_layer import Layer, Problems, losses
+from exactformer.training.soft_layer import Constants, Layer, Problems, gate_errors, losses
 from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
+DRAWING = ("gumbel", "reinmax")  # estimators whose gate of a step is drawn
 
 
 class EndToEndTrainer:
-    """Trains seeds for an algebra by a recipe."""
+    """Trains seeds for an algebra by a recipe. `varied` has numbers of the recipe that differ from
+    row to row of the state, for runs in which all rows are trained at once.
+    """
 
-    def __init__(self, algebra: Algebra, recipe: EndToEnd, device: str = "cpu") -> None:
+    def __init__(
+        self,
+        algebra: Algebra,
+        recipe: EndToEnd,
+        device: str = "cpu",
+        varied: dict[str, Tensor] | None = None,
+    ) -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
+        self.constants = Constants(recipe, varied)
         self.architecture = paper_architecture(algebra)
         self.adam = Adam(
             recipe.steps,
@@ -47,9 +67,11 @@ class EndToEndTrainer:
             recipe.clip,
             recipe.weight_decay if recipe.optimizer == "adamw" else 0.0,
         )
-        self.rates = dict.fromkeys(PARAMETERS, recipe.rate * recipe.feedforward_factor)
-        self.rates["bits"] = recipe.rate * recipe.attention_factor
-        self.rates["gate"] = recipe.rate * recipe.gate_factor
+        rate = self.constants("rate")
+        feedforward: float | Tensor = rate * self.constants("feedforward_factor")
+        self.rates = dict.fromkeys(PARAMETERS, feedforward)
+        self.rates["bits"] = rate * self.constants("attention_factor")
+        self.rates["gate"] = rate * self.constants("gate_factor")
         self.depth_one = self._problems(list(enumerate_depth(algebra, 1)))
         self.depth_two = self._problems(self._depth_two())
         self.rows = depth_one_rows(algebra).to(device)
@@ -65,24 +87,29 @@ class EndToEndTrainer:
         while state.seeds:
             rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
             with one_thread():
-                self._steps(state, rows)
+                self.steps(state, rows)
                 ended = self._ended(state, rows)
             yield from ended.values()
             state.keep([row for row in range(len(state.seeds)) if row not in ended])
             report(state)
 
-    def _steps(self, state: State, rows: slice) -> None:
+    def steps(self, state: State, rows: slice) -> None:
         """As many steps as there are between two reports. All seeds of `rows` are at one step."""
         seeds = state.seeds[rows]
         first, last = seeds[0].step, min(seeds[0].step + REPORT_EVERY, self.recipe.steps)
         one = self._indices(seeds, BATCHES, self.depth_one, self.recipe.batch)
         two = self._indices(seeds, STRINGS, self.depth_two, self.recipe.depth_two_batch)
+        noise = self._noise(seeds)
         tensors = {name: tensor[rows] for name, tensor in state.tensors.items()}
         loss = torch.zeros(0)
         for step in range(first, last):
             at = step - first
             loss = self._step(
-                tensors, step, _chosen(self.depth_one, one, at), _chosen(self.depth_two, two, at)
+                tensors,
+                step,
+                _chosen(self.depth_one, one, at),
+                _chosen(self.depth_two, two, at),
+                None if noise is None else noise[:, at],
             )
         token, bag, target, weight = self._cases(len(seeds))
         with torch.no_grad():
@@ -93,24 +120,60 @@ class EndToEndTrainer:
             seed.step, seed.spent = last, seed.spent + last - first
             seed.loss, seed.depth_one = float(loss[row]), int(bags[row])
 
-    def _step(self, tensors: dict[str, Tensor], step: int, one: Problems, two: Problems) -> Tensor:
+    def _step(
+        self,
+        tensors: dict[str, Tensor],
+        step: int,
+        one: Problems,
+        two: Problems,
+        noise: Tensor | None,
+    ) -> Tensor:
         """One step of Adam for every seed; returns their losses."""
-        recipe = self.recipe
+        recipe, constants = self.recipe, self.constants
         learned = {name: tensors[name].detach().requires_grad_() for name in PARAMETERS}
-        layer = Layer(learned, self.architecture.activation, recipe.temperature)
-        by_outputs, by_state = losses(layer, one, 1, recipe.margin)
-        loss = by_outputs + recipe.blended_weight * by_state
-        if step % recipe.epoch_steps >= recipe.depth_one_steps:
-            loss = loss + recipe.depth_two_weight * losses(layer, two, 2, recipe.margin)[1]
-        gradients = dict(
-            zip(PARAMETERS, torch.autograd.grad(loss.sum(), list(learned.values())), strict=True)
+        drawn = noise if recipe.estimator in DRAWING else None
+        gate = gate_with_gradient(learned["gate"], drawn, constants)
+        layer = Layer(learned, gate, self.architecture.activation, constants)
+        by_outputs, by_state = losses(layer, one, 1)
+        loss = by_outputs + constants("blended_weight") * by_state
+        joint = self._joint_steps(step) >= 0
+        if joint:
+            loss = loss + constants("depth_two_weight") * losses(layer, two, 2)[1]
+        found = torch.autograd.grad(
+            loss.sum(), list(learned.values()), allow_unused=True, materialize_grads=True
         )
+        gradients = dict(zip(PARAMETERS, found, strict=True))
+        if recipe.estimator in ("score", "search") and joint:
+            few = Problems(*(part[:, : recipe.gate_strings] for part in two))
+
+            def errors(gates: Tensor) -> Tensor:
+                return gate_errors(layer, few, gates)
+
+            if recipe.estimator == "score" and noise is not None:
+                gradients["gate"] = score_gradient(tensors["gate"], noise, errors, constants)
+            elif (
+                recipe.estimator == "search" and self._joint_steps(step) % recipe.search_every == 0
+            ):
+                move = searched(tensors["gate"], errors) - tensors["gate"]
+                tensors["gate"].add_(move * self._started(step))
+        if "gate_start" in constants.varied or recipe.gate_start:
+            gradients["gate"] = gradients["gate"] * self._started(step)
         if recipe.optimizer == "adam" and recipe.weight_decay:
             gradients = {n: g + recipe.weight_decay * tensors[n] for n, g in gradients.items()}
         factors = self.adam.factors([step], [step + 1]).to(self.device)
         means, squares = ({n: tensors[f"{n}.{kind}"] for n in PARAMETERS} for kind in "mv")
         self.adam.update(tensors, gradients, means, squares, self.rates, factors)
         return loss.detach()
+
+    def _joint_steps(self, step: int) -> int:
+        """How many joint steps came before this one; -1 if it is on depth 1 alone."""
+        epoch, within = divmod(step, self.recipe.epoch_steps)
+        within -= self.recipe.depth_one_steps
+        return epoch * self.recipe.joint_steps + within if within >= 0 else -1
+
+    def _started(self, step: int) -> Tensor | bool:
+        """Whether the gate learns yet; for each seed, if that differs."""
+        return self.constants("gate_start", 1) * self.recipe.steps <= step
 
     def _ended(self, state: State, rows: slice) -> dict[int, Trained]:
         """The seeds that have made all their steps, certified; or started again."""
@@ -162,6 +225,21 @@ class EndToEndTrainer:
             for seed in seeds
         ]
         return torch.from_numpy(np.stack(drawn, 1)).to(self.device)
+
+    def _noise(self, seeds: list[Seed]) -> Tensor | None:
+        """What each seed's next steps draw gates with, (seeds, steps, ...); None: they draw none.
+        Uniform numbers for each value of each coordinate, or normal ones for each draw.
+        """
+        D, name = self.architecture.D, self.recipe.estimator
+        if name not in (*DRAWING, "score"):
+            return None
+        draw = [generator(seed.seed, seed.attempt, NOISE, seed.step) for seed in seeds]
+        if name == "score":
+            size = (REPORT_EVERY, self.recipe.gate_draws // 2, D)
+            drawn = [rng.standard_normal(size, dtype=np.float32) for rng in draw]
+        else:
+            drawn = [rng.uniform(1e-6, 1 - 1e-6, (REPORT_EVERY, D, 3)) for rng in draw]
+        return torch.from_numpy(np.stack(drawn)).float().to(self.device)
 
     def _cases(self, seeds: int) -> list[Tensor]:
         """Every case of depth 1, for the report: tokens, bags, targets and weights."""

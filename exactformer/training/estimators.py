@@ -6,9 +6,7 @@ gradient to the gate; `exactformer reproduce estimators` compares these readings
 for nothing but the errors of gates, so they move the rank gate as well.
 """
 
-import itertools
 from collections.abc import Callable
-from functools import cache
 from typing import Protocol
 
 import numpy as np
@@ -19,6 +17,7 @@ from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem
+from exactformer.training.gates import rotations
 from exactformer.training.recipe import EstimatorName
 from exactformer.training.state import Memory
 
@@ -46,23 +45,11 @@ def search(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: M
     present = ternary(logits)
     goal, least = present, problem.errors(present[None])[0]
     if least > problem.tolerance:
-        gates = ((present.long() + 1 + _rotations(len(logits)).to(logits.device)) % 3 - 1).float()
+        gates = ((present.long() + 1 + rotations(len(logits)).to(logits.device)) % 3 - 1).float()
         errors = problem.errors(gates)
         if errors.min() < least:
             goal = gates[errors.argmin()]
     return logits + 0.6 * (goal - logits)
-
-
-@cache
-def _rotations(D: int) -> Tensor:
-    """What to add, modulo 3, to reach every ternary gate within two coordinates."""
-    rows = []
-    for where in itertools.combinations(range(D), 2):
-        for turns in itertools.product(range(3), repeat=2):
-            row = torch.zeros(D, dtype=torch.long)
-            row[list(where)] = torch.tensor(turns)
-            rows.append(row)
-    return torch.stack(rows).unique(dim=0)
 
 
 def score(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:

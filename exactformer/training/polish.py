@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
+from exactformer.optimizer import EPSILON
 from exactformer.training.depth_one import Rows
 from exactformer.training.recipe import Recipe
 
@@ -30,15 +32,24 @@ def polish(recipe: Recipe, weights: Weights, rows: Rows) -> Weights:
     cases = torch.unique(torch.cat([H, target], -1), dim=0)
     H, sign = cases[:, :-D], 2 * cases[:, -D:] - 1
     f = weights.f
-    parameters = [p.clone().requires_grad_() for p in (f.W_1, f.b_1, f.W_2, f.b_2)]
-    optimizer = torch.optim.Adam(parameters, lr=recipe.polish_rate, betas=recipe.betas)
+    shapes = [p.shape for p in (f.W_1, f.b_1, f.W_2, f.b_2)]
+    # All parameters in one vector: a step is a few operations, whose overhead is what it costs.
+    vector = torch.cat([p.flatten() for p in (f.W_1, f.b_1, f.W_2, f.b_2)])
+    mean, square = torch.zeros_like(vector), torch.zeros_like(vector)
+    b1, b2 = recipe.betas
     for step in range(recipe.polish_steps):
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.polish_rate * (1 - step / recipe.polish_steps)
-        distance = sign * MLP(*parameters, activation=f.activation).in_training(H)
-        loss = torch.logsumexp(-distance.flatten(), 0)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    on_grid = [(p.detach() * GRID).round() / GRID for p in parameters]
+        vector.requires_grad_()
+        distance = sign * MLP(*_parts(vector, shapes), activation=f.activation).in_training(H)
+        (gradient,) = torch.autograd.grad(torch.logsumexp(-distance.flatten(), 0), vector)
+        rate = recipe.polish_rate * (1 - step / recipe.polish_steps)
+        mean.lerp_(gradient, 1 - b1)
+        square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+        scale = square.sqrt().div_((1 - b2 ** (step + 1)) ** 0.5).add_(EPSILON)
+        vector = vector.detach().addcdiv_(mean, scale, value=-rate / (1 - b1 ** (step + 1)))
+    on_grid = [(p * GRID).round() / GRID for p in _parts(vector.detach(), shapes)]
     return replace(weights, f=MLP(*on_grid, activation=f.activation))
+
+
+def _parts(vector: Tensor, shapes: list[torch.Size]) -> list[Tensor]:
+    sizes = [shape.numel() for shape in shapes]
+    return [part.view(shape) for part, shape in zip(vector.split(sizes), shapes, strict=True)]

@@ -15,6 +15,8 @@ from exactformer.domains.units import slots_of
 PAPER_SEEDS = (8739, 7520, 1936, 7439, 6210, 5650, 5395, 3140, 1243, 5353)
 
 EstimatorName = Literal["search", "score", "straight-through", "gumbel"]
+GateEstimator = Literal["straight-through", "gumbel", "reinmax", "score", "search"]
+Surrogate = Literal["exp", "sigmoid", "linear"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,19 @@ class EndToEnd:
     depth_two_weight: float = 0.1
     margin: float = 0.1  # probabilities in E(B) are squeezed into [margin, 1 - margin]
     temperature: float = 3.0  # of the outputs' sigmoid wherever a gradient passes it
+    surrogate: Surrogate = "exp"  # whose gradient the mask has,
+    slope: float = 1.0  # and how steep it is
+    maximum_detached: float = 0.0  # 1: the largest count of the mask has no gradient
+    through_residual: float = 1.0  # fraction of the mask's gradient in the residual,
+    through_attention: float = 0.0  # and in the attention within clusters
+    estimator: GateEstimator = "straight-through"  # how the gate learns, as `gates.py` says
+    gate_start: float = 0.0  # fraction of the steps after which it does
+    gate_noise: float = 0.4  # of the estimators that draw gates: standard deviation of logits
+    gumbel_temperature: float = 0.5
+    gate_draws: int = 16  # of the score function, in antithetic pairs
+    gate_strings: int = 16  # depth-2 problems that a drawn gate is tried on
+    score_baseline: float = 1.0  # 1: a draw's error counts relative to the others' mean
+    search_every: int = 50  # joint steps
     attempts: int = 1
     spread: float = 0.1  # standard deviation of every initial logit, weight and bias
     open_bits: float = 0.1  # mean of the initial attention logits: most bits start open

@@ -157,6 +157,7 @@ def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], de
     counts = ("steps", "attempts")
     if isinstance(recipe, EndToEnd):
         counts += ("batch", "depth_two_batch", "depth_two_pool")
+        counts += ("gate_draws", "gate_strings", "search_every")
     else:
         counts += ("look_every", "strings")
         _check_estimator(algebra, recipe.estimator)

@@ -2,8 +2,9 @@
 
 Forwards it is `model/circuit.py`. Backwards each discrete step has the gradient of a soft one:
 
-    gate, W_Q, W_K    as `model/quantize.py` says
-    P                 that of exp(A - max A), the maximum included; in the residual only
+    gate              as `gates.py` says
+    W_Q, W_K          as `model/quantize.py` says
+    P                 that of s(A - max A), where s is exp, a sigmoid or a line
     Y                 that of sigmoid(Z / temperature)
 
 Three things decide whether the gate learns; `exactformer reproduce estimators` has the counts.
@@ -13,14 +14,16 @@ cross entropy is taken of probabilities squeezed into [margin, 1 - margin], so t
 explodes on a wrong token nor, as with a clamp, has no gradient there.
 """
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
-from exactformer.model.quantize import binary, ternary
+from exactformer.model.quantize import binary
+from exactformer.training.recipe import EndToEnd
 
 
 class Problems(NamedTuple):
@@ -32,45 +35,85 @@ class Problems(NamedTuple):
     weight: Float[Tensor, "M B"]  # of each problem, with a mean of 1
 
 
+class Constants:
+    """The numbers of a recipe, some of which may differ from seed to seed."""
+
+    def __init__(self, recipe: EndToEnd, varied: dict[str, Tensor] | None = None) -> None:
+        self.recipe, self.varied = recipe, varied or {}
+
+    def __call__(self, name: str, axes: int = 0) -> Any:
+        """A number, or one for each seed with so many axes of 1 behind."""
+        if name in self.varied:
+            return self.varied[name].view(-1, *[1] * axes)
+        return getattr(self.recipe, name)
+
+
+SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
+    "exp": torch.exp,
+    "sigmoid": lambda x: torch.sigmoid(x + 0.5),
+    "linear": lambda x: (1 + x).clamp(min=0),
+}
+
+
 class Layer:
     """One layer for each of M seeds, with the parameters as `parameters.py` lays them out; their
-    padding stays out of it.
+    padding stays out of it. `gate` is one for each seed, or one for each of its problems.
     """
 
-    def __init__(self, tensors: dict[str, Tensor], activation: str, temperature: float) -> None:
-        self.activation, self.temperature = activation, temperature
-        self.gate = ternary(tensors["gate"])
-        D = self.gate.shape[-1]
+    def __init__(
+        self,
+        tensors: dict[str, Tensor],
+        gate: Float[Tensor, "M G D"],
+        activation: str,
+        constants: Constants,
+    ) -> None:
+        self.gate, self.activation, self.constants = gate, activation, constants
+        D = gate.shape[-1]
         W_Q, W_K = binary(tensors["bits"][:, :, :D]).unbind(1)
         self.scores = W_Q @ W_K.mT
         self.W_1, self.b_1 = tensors["W_1"][:, 0, :D], tensors["b_1"]
         self.W_2, self.b_2 = tensors["W_2"][..., :D], tensors["b_2"][..., :D]
 
+    def with_gates(self, gate: Float[Tensor, "M G D"]) -> "Layer":
+        """The same layer under other gates."""
+        other = object.__new__(Layer)
+        vars(other).update(vars(self), gate=gate)
+        return other
+
     def __call__(
         self, X: Float[Tensor, "M B n D"], inside: Bool[Tensor, "M B n"]
     ) -> tuple[Float[Tensor, "M B n"], Float[Tensor, "M B n D"], Float[Tensor, "M B n D"]]:
         """P, Z and the state after the iteration."""
-        P = self._mask(X, inside)
-        Z = self._feedforward(self._routed(X, P.detach()))
-        soft = torch.sigmoid(Z / self.temperature)
+        hard, gradient = self._mask(X, inside)
+        P = hard + self.constants("through_residual", 2) * gradient
+        Z = self._feedforward(self._routed(X, hard, gradient))
+        soft = torch.sigmoid(Z / self.constants("temperature", 3))
         Y = soft + ((Z > 0).to(Z.dtype) - soft).detach()
         P_ = P.unsqueeze(-1)
         return P, Z, (1 - P_) * X + P_ * Y
 
-    def _mask(self, X: Tensor, inside: Tensor) -> Tensor:
-        move = (X @ self.gate[:, None, :, None]).squeeze(-1) * inside
+    def _mask(self, X: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
+        """P, and zero with the gradient of its surrogate."""
+        move = (X @ self.gate.unsqueeze(-1)).squeeze(-1) * inside
         A_1 = move.cumsum(-1)
         A = torch.maximum(A_1, A_1 - move - A_1[..., -1:])
         A = A.masked_fill(~inside, -torch.inf)
-        below = A - A.amax(-1, keepdim=True)
-        soft = torch.exp(below)
-        return soft + ((below == 0).to(soft.dtype) - soft).detach()
+        top = A.amax(-1, keepdim=True)
+        detached = self.constants("maximum_detached", 2)
+        below = A - ((1 - detached) * top + detached * top.detach())
+        scaled = (self.constants("slope", 2) * below).masked_fill(~inside, -1e4)
+        soft = SURROGATES[self.constants.recipe.surrogate](scaled)
+        return (below == 0).to(soft.dtype), soft - soft.detach()
 
-    def _routed(self, X: Tensor, P: Tensor) -> Tensor:
+    def _routed(self, X: Tensor, P: Tensor, gradient: Tensor) -> Tensor:
         """Typed attention within each cluster; expressions are short, so it is a matrix."""
         starts = P * (1 - pad(P, (1, 0))[..., :-1])
         number = starts.cumsum(-1) * P
         same = (number[..., :, None] == number[..., None, :]) * P[..., None]
+        share = self.constants("through_attention", 2)
+        if isinstance(share, Tensor) or share:
+            linked = 1 + share * gradient  # inside a cluster P is 1, and zero has a gradient
+            same = same * linked[..., :, None] * linked[..., None, :]
         return (X @ self.scores[:, None] @ X.mT * same) @ X
 
     def _feedforward(self, H: Tensor) -> Tensor:
@@ -82,7 +125,7 @@ class Layer:
 
 
 def losses(
-    layer: Layer, problems: Problems, depth: int, margin: float
+    layer: Layer, problems: Problems, depth: int
 ) -> tuple[Float[Tensor, " M"], Float[Tensor, " M"]]:
     """The cross entropies of the last iteration's outputs and of the state that it leaves, averaged
     over tokens and the vocabulary.
@@ -95,7 +138,31 @@ def losses(
     weight = problems.weight[..., None, None] * inside
     weight = weight / (inside.sum((1, 2, 3), keepdim=True) * Z.shape[-1])
     outputs = target * softplus(-Z) + (1 - target) * softplus(Z)
-    blend = (1 - P) * before + P * torch.sigmoid(Z / layer.temperature)
+    margin = layer.constants("margin", 3)
+    blend = (1 - P) * before + P * torch.sigmoid(Z / layer.constants("temperature", 3))
     blend = margin + (1 - 2 * margin) * blend
     state = -(target * blend.log() + (1 - target) * (1 - blend).log())
     return (outputs * (P.detach() * weight)).sum((1, 2, 3)), (state * weight).sum((1, 2, 3))
+
+
+@torch.no_grad()
+def gate_errors(
+    layer: Layer, problems: Problems, gates: Float[Tensor, "M K D"], depth: int = 2
+) -> Float[Tensor, "M K"]:
+    """The balanced error of each gate, by hard decisions: the fraction of ones missed plus the
+    fraction of zeros that became ones. Unbalanced, zeros alone would seem nearly right.
+    """
+    M, K, _ = gates.shape
+    B = problems.X.shape[1]
+    X, inside, target = (
+        part.unsqueeze(1).expand(-1, K, *part.shape[1:]).flatten(1, 2)
+        for part in (problems.X, problems.inside, problems.target > 0)
+    )
+    tried = layer.with_gates(gates.repeat_interleave(B, 1))
+    for _ in range(depth):
+        X = tried(X, inside)[2]
+    found = X > 0
+    missed = (~found & target).view(M, K, -1).sum(-1) / target.view(len(target), K, -1).sum(-1)
+    zeros = ~target & inside.unsqueeze(-1)
+    false = (found & zeros).view(M, K, -1).sum(-1) / zeros.view(len(zeros), K, -1).sum(-1)
+    return missed + false

@@ -1,0 +1,242 @@
+"""Baselines trained and tried, once: what the tables of a comparison are rendered from.
+
+NAME.json         the recipe, and what every seed gets right, at its best epoch and its last
+NAME.safetensors  the parameters of the seed with the best training accuracy, in half precision
+NAME.deep.json    what those get right past the depths of the tables
+TASK-ours.json    the same of the shipped models of this package, on the same problems
+
+They are shipped beside this file and used as they are; `python -m
+exactformer.paper.baseline_records NAME` makes a record in `runs/baselines`, where a killed run is
+resumed, `--deep` and `--ours` the other two. A record marked "earlier" is of a run on 100 problems
+a depth, drawn otherwise, of which no parameters were kept.
+"""
+
+import argparse
+import json
+import platform
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save
+
+from exactformer.baselines.protocol import train
+from exactformer.baselines.recipe import RECIPES, Recipe, network_for
+from exactformer.domains.catalog import CATALOG
+from exactformer.paper import published
+from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems, majority
+from exactformer.paper.files import write
+from exactformer.protocol.predictor import Predictor, answers
+from exactformer.protocol.recipe import FITTED
+from exactformer.protocol.state import Parameters, State
+from exactformer.weightfile import pack_header, read_safetensors, write_atomically
+
+SHIPPED = Path(__file__).parent / "baselines"
+RUNS = Path("runs") / "baselines"
+FORMAT = "exactformer baseline weights 1"
+QUICK_PROBLEMS = 20
+Record = dict[str, Any]
+
+
+def record_of(name: str, quick: bool = False) -> Record | None:
+    """The record of a trained baseline: as shipped, or as trained here; None if there is none.
+    A quick one is trained now.
+    """
+    if quick:
+        seeds, folder = published.BASELINE_SEEDS[:1], RUNS.with_name("baselines-quick")
+        record = train_baseline(RECIPES[name].quick(), folder, seeds, problems=QUICK_PROBLEMS)
+        return record | {"command": "exactformer reproduce --quick"}
+    for folder in (RUNS, SHIPPED):
+        if (path := folder / f"{name}.json").exists():
+            return json.loads(path.read_text())
+    return None
+
+
+def train_baseline(
+    recipe: Recipe,
+    folder: Path,
+    seeds: Sequence[int] = published.BASELINE_SEEDS,
+    device: torch.device | None = None,
+    problems: int | None = None,
+    shared: bool = False,
+) -> Record:
+    """Train all seeds (or go on, or read what is finished), try them, write record and weights."""
+    path = folder / f"{recipe.name}.json"
+    if path.exists():
+        record = json.loads(path.read_text())
+        if record["recipe"] == asdict(recipe) and [s["seed"] for s in record["seeds"]] == [*seeds]:
+            return record
+    device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    state = train(recipe, seeds, folder / recipe.name, device, _report)
+    kept = best_row(state)
+    keep(folder / f"{recipe.name}.safetensors", recipe, seeds[kept], state.best, kept)
+    record = {
+        "name": recipe.name,
+        "command": f"python -m exactformer.paper.baseline_records {recipe.name}",
+        "device": device_name(device),
+        "shared device": shared,
+        "torch": torch.__version__,
+        "parameters": sum(p[0].numel() for p in state.parameters.values()),
+        "recipe": asdict(recipe),
+        "seconds": round(state.seconds, 1),
+        "kept": seeds[kept],
+        "seeds": _seed_records(recipe, state, seeds, problems),
+    }
+    write(path, json.dumps(record, indent=1) + "\n")
+    _report(f"{recipe.name}: {sum(s['fitted'] for s in record['seeds'])} of {len(seeds)} fitted")
+    return record
+
+
+def _seed_records(
+    recipe: Recipe, state: State, seeds: Sequence[int], problems: int | None
+) -> list[Record]:
+    accuracies = state.best_accuracy.tolist()
+    thin = state.curve[:: max(1, len(state.curve) // 50)]
+    records: list[Record] = [
+        {
+            "seed": seed,
+            "training accuracy": [round(one, 4), round(two, 4)],
+            "best epoch": int(state.best_epoch[i]),
+            "fitted": min(one, two) >= FITTED,
+            "best": {},
+            "last": {},
+            "curve": [[point["epoch"], point["loss"][i], point["depth 2"][i]] for point in thin],
+        }
+        for i, (seed, (one, two)) in enumerate(zip(seeds, accuracies, strict=True))
+    ]
+    for epoch, parameters in (("best", state.best), ("last", state.parameters)):
+        for drawing in DRAWINGS:
+            for record in records:
+                record[epoch][drawing] = {}
+            for depth in TABLE_DEPTHS:
+                right, total = right_at(recipe, parameters, drawing, depth, problems)
+                for record, count in zip(records, right, strict=True):
+                    record[epoch][drawing][str(depth)] = [int(count), total]
+            _report(f"{recipe.name}, {epoch} epoch, {drawing}: {records[0][epoch][drawing]} ...")
+    return records
+
+
+def right_at(
+    recipe: Recipe, parameters: Parameters, drawing: str, depth: int, problems: int | None = None
+) -> tuple[np.ndarray, int]:
+    """How many problems of a depth every seed gets right, and of how many."""
+    expressions, values = asked_problems(recipe.task, drawing, depth, problems)
+    symbols = CATALOG[recipe.task]().values
+    expected = np.array([symbols.index(value) for value in values])
+    right = (answers(network_for(recipe), parameters, expressions) == expected).sum(1)
+    return right, len(values)
+
+
+def best_row(state: State) -> int:
+    """The seed that does best on its training problems: no test problem has a say."""
+    return int(state.best_accuracy.sum(1).argmax())
+
+
+def keep(path: Path, recipe: Recipe, seed: int, parameters: Parameters, row: int) -> None:
+    """Write one seed's parameters, in half precision: small, and enough for its answers."""
+    header = {"format": FORMAT, "recipe": asdict(recipe), "seed": seed}
+    tensors = {n: p[row].detach().half().cpu().contiguous() for n, p in parameters.items()}
+    write_atomically(path, save(tensors, pack_header(header)))
+
+
+def load_baseline(name: str, folder: Path = SHIPPED, device: str = "cpu") -> Predictor:
+    """A trained baseline, from the parameters that were kept of it."""
+    path = folder / f"{name}.safetensors"
+    header, tensors = read_safetensors(path, "pt", FORMAT)
+    recipe = Recipe(**header["recipe"])
+    network, algebra = network_for(recipe), CATALOG[recipe.task]()
+    own = network.initial(torch.Generator())
+    if {n: t.shape for n, t in own.items()} != {n: t.shape for n, t in tensors.items()}:
+        raise ValueError(f"{path}: expected the parameters of {name}, found others")
+    parameters = {n: tensor.float()[None].to(device) for n, tensor in tensors.items()}
+    return Predictor(network, algebra, parameters)
+
+
+def try_deep(name: str, folder: Path, device: torch.device) -> Record:
+    """What the kept seed gets right past the depths of the tables, on natural problems."""
+    predictor = load_baseline(name, folder, str(device))
+    task, right = RECIPES[name].task, []
+    for depth in DEEP:
+        expressions, values = asked_problems(task, "natural", depth)
+        found = predictor.predict(expressions)
+        right.append(sum(a == b for a, b in zip(found, values, strict=True)))
+        _report(f"{name}, depth {depth}: {right[-1]} of {len(values)}")
+    record = {
+        "name": name,
+        "command": f"python -m exactformer.paper.baseline_records {name} --deep",
+        "device": device_name(device),
+        "right": right,
+    }
+    write(folder / f"{name}.deep.json", json.dumps(record, indent=1) + "\n")
+    return record
+
+
+def try_ours(task: str, folder: Path) -> Record:
+    """The shipped models on the same problems, shared out among them, by the transformer itself;
+    and the commonest answer's count.
+    """
+    from exactformer.paper.depth_table import proved
+
+    models = proved(task)
+    record: Record = {
+        "name": f"{task}-ours",
+        "command": f"python -m exactformer.paper.baseline_records {task} --ours",
+        "right": {},
+        "majority": {},
+    }
+    for drawing in DRAWINGS:
+        depths = [*TABLE_DEPTHS, *(DEEP if drawing == "natural" else [])]
+        right, common = [], []
+        for depth in depths:
+            expressions, values = asked_problems(task, drawing, depth)
+            answered = 0
+            for i, model in enumerate(models):
+                found = model.predict(expressions[i :: len(models)])
+                answered += sum(
+                    a == b for a, b in zip(found, values[i :: len(models)], strict=True)
+                )
+            right.append(answered)
+            common.append(majority(values))
+            _report(f"{task}, ours, {drawing}, depth {depth}: {answered} of {len(values)}")
+        record["right"][drawing], record["majority"][drawing] = right, common
+    write(folder / f"{task}-ours.json", json.dumps(record, indent=1) + "\n")
+    return record
+
+
+def device_name(device: torch.device) -> str:
+    return torch.cuda.get_device_name() if device.type == "cuda" else f"CPU {platform.machine()}"
+
+
+def _report(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Train baselines and write their records.")
+    names = [*RECIPES, *CATALOG]
+    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument("--out", type=Path, default=RUNS)
+    parser.add_argument("--deep", action="store_true", help="try kept parameters at large depths")
+    parser.add_argument("--ours", action="store_true", help="try the shipped models of a task")
+    parser.add_argument(
+        "--shared", action="store_true", help="say that other runs share the device"
+    )
+    arguments = parser.parse_args()
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    for name in arguments.names:
+        if (name in CATALOG) != arguments.ours:
+            parser.error(f"{name}: --ours is for a task, all else for a baseline")
+        if arguments.ours:
+            try_ours(name, arguments.out)
+        elif arguments.deep:
+            try_deep(name, arguments.out, device)
+        else:
+            train_baseline(RECIPES[name], arguments.out, shared=arguments.shared)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,53 @@
+"""The problems on which every model of a comparison is tried: the same ones for all of them.
+
+At each depth there are two sets. "natural" is drawn by the law of `domains/sampling.py`; "balanced"
+has each value as the answer equally often, so that no constant answer does better than chance. Past
+the depths of the paper's tables there are fewer problems and the natural ones only: attention takes
+time with the square of their tokens.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import lru_cache
+from math import sqrt
+
+import numpy as np
+
+from exactformer.domains.catalog import CATALOG
+from exactformer.domains.expression import Expression
+from exactformer.domains.reference import evaluate
+from exactformer.domains.sampling import draw, draw_balanced
+
+DRAWINGS = {"natural": draw, "balanced": draw_balanced}
+TEST_SEED = 0
+TABLE_DEPTHS = range(1, 11)
+DEEP = range(11, 31)
+
+
+def count_at(depth: int) -> int:
+    """How many problems of a depth are asked."""
+    return 1000 if depth in TABLE_DEPTHS else 100 if depth <= 20 else 10
+
+
+@lru_cache(maxsize=4)
+def asked_problems(
+    task: str, drawing: str, depth: int, count: int | None = None
+) -> tuple[list[Expression], list[str]]:
+    """The problems of a depth, and their values."""
+    rng = np.random.default_rng([TEST_SEED, list(DRAWINGS).index(drawing), depth])
+    count = count_at(depth) if count is None else count
+    problems = DRAWINGS[drawing](CATALOG[task](), depth, count, rng)
+    return problems, [evaluate(problem) for problem in problems]
+
+
+def majority(values: Sequence[str]) -> int:
+    """How many problems the commonest value is right on, known only afterwards."""
+    return Counter(values).most_common(1)[0][1]
+
+
+def wilson(successes: float, trials: int, z: float = 1.96) -> tuple[float, float]:
+    """The 95% interval of a rate by Wilson's score."""
+    rate, n = successes / trials, trials
+    middle = (rate + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return max(0.0, middle - half), min(1.0, middle + half)

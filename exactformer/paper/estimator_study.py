@@ -1,0 +1,188 @@
+"""How the gate may learn, end to end: every estimator tuned with one budget, judged on fresh seeds.
+
+For each task and estimator, SETTINGS random settings are drawn from its space and each is trained
+from the seeds kept for tuning; the one with the most certified seeds is trained from fresh ones.
+Thousands of runs share the leading axis of every tensor, so a GPU takes minutes. The records are
+shipped beside this file; `python -m exactformer.paper.estimator_study TASK NAME` makes one.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from exactformer.certify import findings
+from exactformer.domains.catalog import CATALOG
+from exactformer.model.construct import gate as constructed_gate
+from exactformer.paper.baseline_records import device_name
+from exactformer.paper.files import write
+from exactformer.training.end_to_end import EndToEndTrainer
+from exactformer.training.parameters import export
+from exactformer.training.recipe import EndToEnd, end_to_end_recipe
+from exactformer.training.state import begin
+
+SHIPPED = Path(__file__).parent / "estimators"
+TUNING_SEEDS = range(300, 308)
+FRESH_SEEDS = range(3000, 3100)
+FACTOR_SEEDS = range(400, 600)
+SETTINGS = 16
+Record = dict[str, Any]
+Space = Mapping[str, Sequence[float]]
+
+COMMON: Space = {"gate_factor": (0.03, 0.1, 0.3, 1.0), "gate_start": (0.0, 0.3)}
+THROUGH_THE_MASK: Space = {
+    "depth_two_weight": (0.03, 0.1, 0.3),
+    "slope": (0.25, 0.5, 1.0),
+    "margin": (0.05, 0.1),
+}
+DRAWN: Space = {"gate_noise": (0.2, 0.4, 0.8)}
+# What is tried of each estimator, beside `COMMON`. The third is the field of the recipe.
+ESTIMATORS: dict[str, tuple[dict[str, Any], Space]] = {
+    "straight-through": ({}, THROUGH_THE_MASK),
+    "gumbel": (
+        {"estimator": "gumbel"},
+        {**THROUGH_THE_MASK, **DRAWN, "gumbel_temperature": (0.2, 0.5, 1.0)},
+    ),
+    "reinmax": ({"estimator": "reinmax"}, {**THROUGH_THE_MASK, **DRAWN}),
+    "score": ({"estimator": "score", "score_baseline": 0.0}, DRAWN),
+    "score-baseline": ({"estimator": "score", "score_baseline": 1.0}, DRAWN),
+    "search": ({"estimator": "search"}, {"gate_start": (0.0, 0.1, 0.3, 0.5)}),
+}
+# Of straight-through alone: which reading of the paper's words the gate learns by.
+FACTORS: Space = {
+    "maximum_detached": (0.0, 1.0),
+    "through_residual": (0.0, 1.0),
+    "through_attention": (0.0, 1.0),
+    "temperature": (1.0, 3.0),
+    "margin": (0.0001, 0.1),
+    "gate_factor": (0.03, 0.1, 0.3),
+    "depth_two_weight": (0.03, 0.1, 0.3),
+}
+SURROGATES = ("exp", "sigmoid", "linear")
+
+
+def study_recipe(task: str, **settings: Any) -> EndToEnd:
+    """The recipe of the task; ListOps takes smaller batches and half as many steps, to be tried in
+    more ways.
+    """
+    shorter = {"epochs": 80, "batch": 256} if task == "listops" else {}
+    return end_to_end_recipe(CATALOG[task](), **shorter, **settings)
+
+
+def drawn_settings(space: Space, count: int, seed: int = 0) -> list[dict[str, float]]:
+    rng = np.random.default_rng(seed)
+    return [{name: float(rng.choice(choices)) for name, choices in space.items()}
+            for _ in range(count)]  # fmt: skip
+
+
+def train_rows(
+    task: str, recipe: EndToEnd, seeds: Sequence[int], settings: Sequence[Mapping[str, float]],
+    device: str, report: str,
+) -> list[Record]:  # fmt: skip
+    """Train a row for each seed and its setting, all at once; what came of each."""
+    algebra = CATALOG[task]()
+    names = settings[0].keys()
+    varied = {name: torch.tensor([row[name] for row in settings], device=device) for name in names}
+    trainer = EndToEndTrainer(algebra, recipe, device, varied)
+    state = begin(algebra, recipe, seeds)
+    state.tensors = {name: tensor.to(device) for name, tensor in state.tensors.items()}
+    began = time.monotonic()
+    while state.seeds[0].step < recipe.steps:
+        trainer.steps(state, slice(0, len(seeds)))
+        if state.seeds[0].step % 500 == 0:
+            spent = time.monotonic() - began
+            print(f"{report}: {state.seeds[0].step} of {recipe.steps} steps, {spent:.0f} s",
+                  file=sys.stderr, flush=True)  # fmt: skip
+    right_gate = constructed_gate(algebra)
+    rows = []
+    for row, (seed, setting) in enumerate(zip(seeds, settings, strict=True)):
+        weights = export(algebra, state.tensors, row).to("cpu")
+        right = state.seeds[row].depth_one == len(trainer.rows.token) - 1  # all bags; one is empty
+        rows.append(
+            {
+                "seed": seed,
+                **setting,
+                "exact": right and findings(algebra, weights).exact,
+                "depth one": right,
+                "gate": torch.equal(weights.G_PE, right_gate.to(weights.G_PE)),
+            }
+        )
+    return rows
+
+
+def tune(task: str, name: str, device: str) -> Record:
+    """Which of the random settings certifies the most seeds."""
+    fixed, space = ESTIMATORS[name]
+    settings = drawn_settings({**COMMON, **space}, SETTINGS)
+    pairs = [(seed, setting) for setting in settings for seed in TUNING_SEEDS]
+    seeds, each = zip(*pairs, strict=True)
+    rows = train_rows(
+        task, study_recipe(task, **fixed), seeds, each, device, f"{task} {name}, tuning"
+    )
+    counts = [
+        sum(row["exact"] for row in rows[i : i + len(TUNING_SEEDS)])
+        for i in range(0, len(rows), len(TUNING_SEEDS))
+    ]
+    return {
+        "tuning": [{**s, "certified": n} for s, n in zip(settings, counts, strict=True)],
+        "chosen": settings[int(np.argmax(counts))],
+    }
+
+
+def judge(task: str, name: str, chosen: Mapping[str, float], device: str) -> Record:
+    """The chosen setting, from the fresh seeds."""
+    recipe = study_recipe(task, **ESTIMATORS[name][0])
+    settings = [chosen] * len(FRESH_SEEDS)
+    rows = train_rows(task, recipe, FRESH_SEEDS, settings, device, f"{task} {name}, judging")
+    kept = ("seed", "exact", "depth one", "gate")
+    return {"judged": [{key: row[key] for key in kept} for row in rows]}
+
+
+def factors(task: str, surrogate: str, device: str) -> Record:
+    """Random settings of straight-through, each from a seed of its own."""
+    recipe = replace(study_recipe(task), surrogate=surrogate)
+    settings = drawn_settings(FACTORS, len(FACTOR_SEEDS), SURROGATES.index(surrogate))
+    rows = train_rows(task, recipe, FACTOR_SEEDS, settings, device, f"{task} {surrogate}")
+    return {"rows": rows}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Tune and judge an estimator for the gate.")
+    parser.add_argument("task", choices=CATALOG)
+    parser.add_argument("name", choices=[*ESTIMATORS, *SURROGATES])
+    parser.add_argument("--out", type=Path, default=Path("runs") / "estimators")
+    arguments = parser.parse_args()
+    task, name = arguments.task, arguments.name
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    path = arguments.out / f"{task}-{name}.json"
+    record: Record = (
+        json.loads(path.read_text())
+        if path.exists()
+        else {
+            "task": task,
+            "name": name,
+            "command": f"python -m exactformer.paper.estimator_study {task} {name}",
+            "device": device_name(torch.device(device)),
+            "torch": torch.__version__,
+            "steps": study_recipe(task).steps,
+        }
+    )
+    if name in SURROGATES:
+        record |= factors(task, name, device)
+    elif "chosen" not in record:
+        record |= tune(task, name, device)
+        write(path, json.dumps(record, indent=1) + "\n")  # so that it is not lost
+    if "chosen" in record and "judged" not in record:
+        record |= judge(task, name, record["chosen"], device)
+    write(path, json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""Figures of comparisons: accuracy against depth, and what the gate's learning depends on."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+from exactformer.baselines.recipe import RATES, recipe_for
+from exactformer.domains.catalog import CATALOG
+from exactformer.palette import TASKS
+from exactformer.paper.baseline_records import SHIPPED, Record
+from exactformer.paper.baseline_tables import TITLES
+from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, count_at, wilson
+from exactformer.paper.drawing import PAGE, SMALL, drawn
+from exactformer.paper.estimator_tables import factor_shares
+
+STYLES = {"learned": ("#4477aa", "-"), "rope": ("#ee8866", "--"), "fire": ("#228833", "-.")}
+STYLES |= {"crvnn": ("#aa3377", ":")}
+NAMES = {"arithmetic": "arithmetic", "boolean": "Boolean", "listops": "ListOps"}
+
+
+def accuracy(results: Path) -> list[Path]:
+    """Accuracy against depth: our certified models, and of every baseline the seed with the best
+    training accuracy at either rate, on the same natural problems, with 95% intervals.
+    """
+    return drawn("accuracy", _accuracy, results)
+
+
+def factors(results: Path) -> list[Path]:
+    """The share of straight-through runs that are certified, by each choice of each factor."""
+    return drawn("factors", _factors, results)
+
+
+def kept_record(task: str, network: str) -> tuple[Record, Record | None] | None:
+    """Of the two rates, the record whose kept seed has the better training accuracy; and what that
+    seed does past the tables' depths, where it was tried.
+    """
+    found = []
+    for rate in RATES:
+        path = SHIPPED / f"{recipe_for(task, network, rate).name}.json"
+        if path.exists():
+            record = json.loads(path.read_text())
+            found.append((sum(best_seed(record)["training accuracy"]), record))
+    if not found:
+        return None
+    record = max(found, key=lambda pair: pair[0])[1]
+    deep = SHIPPED / f"{record['name']}.deep.json"
+    return record, json.loads(deep.read_text()) if deep.exists() else None
+
+
+def best_seed(record: Record) -> Record:
+    """The seed with the best training accuracy, which is the one that is kept."""
+    return max(record["seeds"], key=lambda seed: sum(seed["training accuracy"]))
+
+
+def _accuracy() -> Figure:
+    layout = ConstrainedLayoutEngine(w_pad=0.06)
+    figure = Figure(figsize=(PAGE, 2.7), layout=layout, facecolor="white")
+    panels = figure.subplots(1, 3, sharey=True)
+    for ax, task in zip(panels, CATALOG, strict=True):
+        ours = json.loads((SHIPPED / f"{task}-ours.json").read_text())
+        depths = [*TABLE_DEPTHS, *DEEP]
+        counts = _with_totals(depths, ours["right"]["natural"])
+        _curve(ax, counts, "black", "-", "ours, certified", 1.8)
+        for network, (color, line) in STYLES.items():
+            if (kept := kept_record(task, network)) is None:
+                continue
+            record, deep = kept
+            seed = best_seed(record)
+            counts = {int(depth): count for depth, count in seed["best"]["natural"].items()}
+            counts |= _with_totals(DEEP, deep["right"]) if deep else {}
+            _curve(ax, counts, color, line, TITLES[network], 1.1)
+        common = ours["majority"]["natural"]
+        shares = [most / count_at(depth) for most, depth in zip(common, depths, strict=True)]
+        ax.plot(depths, shares, color="#999999", lw=0.7, label="commonest answer")
+        ax.axvspan(0.5, 2.5, color="#eeeeee", lw=0)
+        ax.set(xlabel="depth", xlim=(0.5, 30.5), ylim=(0, 1.03), title=NAMES[task])
+    panels[0].set_ylabel("accuracy")
+    handles, labels = panels[2].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=SMALL)
+    return figure
+
+
+Counts = dict[int, Sequence[int]]  # by depth: how many are right, and of how many
+
+
+def _with_totals(depths: Iterable[int], right: Iterable[int]) -> Counts:
+    return {depth: (n, count_at(depth)) for depth, n in zip(depths, right, strict=True)}
+
+
+def _curve(ax: Axes, counts: Counts, color: str, line: str, label: str, width: float) -> None:
+    depths = sorted(counts)
+    low, high = np.array([wilson(*counts[depth]) for depth in depths]).T
+    ax.fill_between(depths, low, high, color=color, alpha=0.15, lw=0)
+    shares = [counts[depth][0] / counts[depth][1] for depth in depths]
+    ax.plot(depths, shares, color=color, ls=line, lw=width, label=label)
+
+
+def _factors() -> Figure:
+    layout = ConstrainedLayoutEngine(w_pad=0.06)
+    figure = Figure(figsize=(PAGE, 3.6), layout=layout, facecolor="white")
+    by_task = {task: factor_shares(task) for task in CATALOG}
+    by_task = {task: shares for task, shares in by_task.items() if any(shares.values())}
+    panels = figure.subplots(1, len(by_task), sharey=True, squeeze=False)[0]
+    drawn_labels: list[list[str]] = []
+    for ax, (task, shares) in zip(panels, by_task.items(), strict=True):
+        color, marker = TASKS[task]
+        row, labels = 0.0, []
+        for factor, choices in shares.items():
+            for choice, (exact, total) in choices.items():
+                low, high = wilson(exact, total)
+                ax.plot([low, high], [row, row], color=color, lw=0.8)
+                ax.plot(exact / total, row, color=color, marker=marker, ms=3)
+                labels.append(f"{factor.replace('_', ' ')} {choice}")
+                row += 1
+            row += 0.6
+            labels.append("")
+        drawn_labels.append(labels)
+        ax.set(title=NAMES[task], xlabel="certified", xlim=(0, None))
+    labels = max(drawn_labels, key=len)
+    places, shown, row = [], [], 0.0
+    for label in labels:
+        if label:
+            places.append(row)
+            shown.append(label)
+            row += 1
+        else:
+            row += 0.6
+    panels[0].set_yticks(places, shown, fontsize=SMALL)
+    panels[0].invert_yaxis()
+    return figure
