@@ -36,6 +36,7 @@ from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.model.iterations import require_feasible
 from exactformer.named import find_weights, is_constructed
+from exactformer.problems.files import is_rows
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
@@ -118,6 +119,11 @@ def score(
     `most_work` bounds what the transformer may spend on one expression.
     """
     with Lines.of(path) as file, Kept[Row[Content]]() as kept:
+        if is_rows(file.header):
+            raise ValueError(
+                f"{path}: expected labels, found problems as `sample --out` writes them: "
+                f"--predictions FILE scores a model's answers to them"
+            )
         format = format or guess_format(domain, file.header)
         median = _median(domain, format, median)
         if format == "bowman" and domain != boolean():

@@ -22,6 +22,7 @@ from exactformer.problems.gym import ProblemSet
 from exactformer.problems.lm_eval_folder import write_lm_eval
 from exactformer.problems.predictions import score_predictions
 from exactformer.problems.prompts import prompt
+from exactformer.score import score
 from tests.algebras import KLEENE, MODULO_7
 
 
@@ -241,6 +242,13 @@ def test_sample_writes_rows(tmp_path):
     assert [json.loads(line) for line in shown.stdout.splitlines()] == [r.to_dict() for r in rows]
     assert exactformer(*arguments, "--out", "rows.tsv", cwd=tmp_path).returncode == 0
     assert read_problems(tmp_path / "rows.tsv", listops()) == rows
+
+
+def test_problems_are_no_labels(tmp_path):
+    for format in ("tsv", "jsonl"):
+        write_problems(problems(boolean(), [1], 3), tmp_path / format, format)
+        with pytest.raises(ValueError, match="--predictions FILE scores a model's answers"):
+            score(boolean(), tmp_path / format)
 
 
 @pytest.mark.parametrize(

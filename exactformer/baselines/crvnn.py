@@ -11,6 +11,7 @@ The seeds' axis S stands in front; b problems, n positions (the tokens between S
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -25,6 +26,8 @@ TINY = 1e-9
 
 @dataclass(frozen=True)
 class CRvNN:
+    recordable: ClassVar[bool] = True
+
     vocabulary: int = 16
     values: int = 10
     width: int = 128

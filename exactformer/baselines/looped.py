@@ -11,6 +11,7 @@ The seeds' axis S stands in front of every parameter and every activation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -47,6 +48,8 @@ def unit_norm(name: str, width: int) -> Parameters:
 
 @dataclass(frozen=True)
 class Looped:
+    recordable: ClassVar[bool] = True
+
     vocabulary: int
     values: int
     positions: Positions = field(default_factory=Positions)

@@ -38,7 +38,9 @@ from exactformer.protocol.state import Network, State
 
 
 class Trainer:
-    """Steps on the batches of one phase; on a GPU the step is recorded once and replayed."""
+    """Steps on the batches of one phase; on a GPU the step is recorded once and replayed, where
+    the network says that it can be.
+    """
 
     def __init__(
         self, network: Network, recipe: Recipe, state: State, total: int, data: Batches
@@ -61,7 +63,7 @@ class Trainer:
     def run(self, count: int) -> None:
         self.data.cursor.zero_()
         self.data.loss.zero_()
-        if self.data.cursor.is_cuda and self.graph is None:
+        if self.data.cursor.is_cuda and self.graph is None and self.network.recordable:
             self._record()
         for _ in range(count):
             self.graph.replay() if self.graph else self._step()

@@ -8,6 +8,7 @@ of the algebra's values, (b, values).
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -27,6 +28,8 @@ class ModuleNetwork:
     `batched` says whether all seeds run as one; a module with an operation that cannot, such as a
     recurrent one of torch, runs seed by seed.
     """
+
+    recordable: ClassVar[bool] = False  # nobody knows what a module asks for
 
     def __init__(self, make: MakeModule, algebra: Algebra) -> None:
         if not callable(make) or isinstance(make, nn.Module):

@@ -37,6 +37,9 @@ class Network(Protocol):
     `exactformer.baselines` has some that are written for many seeds.
     """
 
+    # Whether a CUDA graph may be made of `forward`: it never asks the device for a number.
+    recordable: ClassVar[bool]
+
     def initial(self, generator: torch.Generator) -> Parameters:
         """Random parameters of one seed, without the seeds' axis."""
         ...

@@ -80,7 +80,7 @@ def train(
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"seeds: expected different ones, found {seeds}")
     recipe = default_recipe(algebra) if recipe is None else recipe
-    if hasattr(make, "initial") and hasattr(make, "forward") and not isinstance(make, nn.Module):
+    if hasattr(make, "initial") and hasattr(make, "recordable"):
         network: Any = make
     else:
         network = ModuleNetwork(make, algebra)  # type: ignore[reportArgumentType]
