@@ -12,37 +12,13 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
 from exactformer.palette import DIVERGING, DIVERGING_ENDS, KINDS, at_night
-from tests.explorer import NO_BROWSER, Visit, chromium, serving
+from tests.explorer import NO_BROWSER, Visit, serving
 
 pytestmark = NO_BROWSER
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 EXAMPLE = "((1|0)&(~0))"
-CLIENT_ERROR = re.compile(r"Failed to load resource: .* status of 4\d\d")  # the browser's own words
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def visit(browser):
-    visit = Visit(browser)
-    yield visit
-    visit.page.close()
-    assert visit.complaints == []
-
-
-@pytest.fixture
-def mistaken_visit(browser):
-    """One that makes mistakes: the browser notes that a request was refused, and nothing else."""
-    visit = Visit(browser)
-    yield visit
-    visit.page.close()
-    assert [text for text in visit.complaints if not CLIENT_ERROR.match(text)] == []
 
 
 @pytest.mark.parametrize("domain", CATALOG)

@@ -46,6 +46,18 @@ def test_wrong_types(client, body):
     assert trace(client, "(1&0)").json()["value"] == "0"
 
 
+@pytest.mark.parametrize("iterations", [1, None, ["log"], "", "Log", "l" * 5_000])
+def test_wrong_iterations(client, iterations):
+    message = refused(trace(client, "(1&0)", iterations=iterations), 400)
+    assert message.startswith("iterations: expected ")
+    assert len(message) < 200
+
+
+def test_the_logarithm_is_for_weights_with_a_proof(client):
+    answer = trace(client, "(1&0)", weights="random/3", iterations="log")
+    assert "need weights that are certified exact" in refused(answer, 400)
+
+
 def test_other_kinds_of_body(client):
     for headers in ({}, {"content-type": "text/plain"}, {"content-type": "text/html"}):
         message = refused(client.post("/api/trace", content=b"{}", headers=headers), 415)

@@ -118,7 +118,6 @@ def test_weights_are_written_certified_and_verified(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["explore", "boolean-plain", "--no-browser"], "the page draws infix and prefix notation"),
         (["bench", "boolean-plain"], "expected some of boolean, arithmetic, listops"),
         (["eval", "boolean-plain", "1", "--syntax", "nangia"], "the notation of ListOps is for"),
         (

@@ -1,6 +1,7 @@
 // One position in words and numbers.
 
 function showDetails({ tokens, step }, place, vocabulary) {
+  const [role, told] = step && hasSpans(step) ? [spanRole, spanFacts] : [roleOf, facts];
   const head = html(
     "div",
     { class: "panel-head" },
@@ -9,10 +10,10 @@ function showDetails({ tokens, step }, place, vocabulary) {
     html(
       "p",
       { class: "caption" },
-      step ? roleOf(step, place, vocabulary) : "The end: nothing more happens.",
+      step ? role(step, place, vocabulary) : "The end: nothing more happens.",
     ),
   );
-  byId("details").replaceChildren(head, ...(step ? facts(step, place, vocabulary) : []));
+  byId("details").replaceChildren(head, ...(step ? told(step, place, vocabulary) : []));
 }
 
 function chip(symbol, vocabulary) {

@@ -53,9 +53,9 @@ clusterInk.count = Number(
   getComputedStyle(document.documentElement).getPropertyValue("--clusters"),
 );
 
-/** Where each cluster is; kept, since every redraw asks for it. */
+/** Where each cluster is, or each piece of a span between holes; kept, since every redraw asks. */
 function clustersOf(step) {
-  step.runs ??= step.clusters.reduce((runs, number, position) => {
+  step.runs ??= (step.clusters ?? step.numbers).reduce((runs, number, position) => {
     if (number && number === runs.at(-1)?.number) runs.at(-1).to = position;
     else if (number) runs.push({ number, from: position, to: position });
     return runs;
