@@ -106,6 +106,14 @@ def test_a_trace_has_a_time_limit(monkeypatch):
         answers.trace(subject, "((1|0)&(~0))")
 
 
+def test_so_are_values_limited_that_are_tried(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_TRIED", 12 * 2**2 - 1)
+    subject = Choices().subject("boolean", "constructed")
+    assert answers.trace(subject, "((1|0)&(~0))")["value"] == "1"
+    with pytest.raises(answers.TooLarge, match="2 values would be tried in each of 12 positions"):
+        answers.trace(subject, "((1|0)&(~0))", "log")
+
+
 TRICKS = [
     "/..",
     "/../../../../etc/passwd",

@@ -25,7 +25,7 @@ from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
-from exactformer.model.iterations import Iterations
+from exactformer.model.iterations import Iterations, by_depth
 from exactformer.palette import kind_of
 from exactformer.trace import EMPTY_POSITION, PlainStep, SpanStep, TraceStep
 
@@ -33,6 +33,7 @@ MOST_CHARACTERS = 20_000  # of the text of an expression
 MOST_TOKENS = 2_000  # of an expression: the page stays quick well beyond a thousand
 MOST_NUMBERS = 2_000_000  # in a trace: about ten megabytes of JSON
 MOST_SECONDS = 10  # for a trace
+MOST_TRIED = 60_000_000  # numbers of every value in every position: up to ten seconds
 MOST_ROWS = 2_000  # and columns of a matrix
 DEEPEST = 1_000  # of a random expression
 
@@ -94,6 +95,12 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
         raise TooLarge(
             f"this expression has {len(expression):,} tokens, too many to draw: the page takes "
             f"{MOST_TOKENS:,}; exactformer eval has no such limit"
+        )
+    values = len(expression.algebra.values)
+    if not by_depth(expression, iterations) and len(expression) * values**2 > MOST_TRIED:
+        raise TooLarge(
+            f"too large to draw: {values:,} values would be tried in each of "
+            f"{len(expression):,} positions; exactformer eval has no such limit"
         )
     traced = subject.model.trace(expression, iterations, _Budget(subject.model.algebra))
     return traced.to_dict() | {
