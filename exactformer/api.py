@@ -233,7 +233,7 @@ class Model:
             raise ValueError(
                 f"iterations by the logarithm need weights that are certified exact; not so here: "
                 f"{'; '.join(self._findings.failed)}. "
-                f"`exactformer certify` tells more, and --iterations depth runs them"
+                f"`exactformer certify` tells more, and iterations by the depth run them"
             )
 
     @overload

@@ -60,7 +60,7 @@ def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile
     weights for the same operators in infix notation serve plain notation, with declared levels.
     """
     file = WeightFile.read(find_weights(name, algebra.name if algebra else None))
-    if algebra and _has_spans_of(file.algebra, algebra):
+    if algebra and has_spans_of(file.algebra, algebra):
         levels = (algebra.declared_levels, algebra.declared_directions)
         arrays = {n: part.astype(TYPES[n]) for n, part in zip(LEVELS, levels, strict=True)}
         return WeightFile(algebra, file.arrays | arrays, file.activation, file.origin)
@@ -71,7 +71,7 @@ def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile
     return file
 
 
-def _has_spans_of(infix: Algebra, plain: Algebra) -> bool:
+def has_spans_of(infix: Algebra, plain: Algebra) -> bool:
     """Whether spans of one operator mean the same in both."""
     notations = infix.notation is Notation.INFIX and plain.notation is Notation.PLAIN
     return notations and (infix.values, infix.operators) == (plain.values, plain.operators)

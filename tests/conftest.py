@@ -111,6 +111,36 @@ def client(address):
         yield client
 
 
+@pytest.fixture(scope="module")
+def browser():
+    from tests.explorer import chromium
+
+    with chromium() as browser:
+        yield browser
+
+
+@pytest.fixture
+def visit(browser):
+    """One to the page, without a complaint of the browser's."""
+    from tests.explorer import Visit
+
+    visit = Visit(browser)
+    yield visit
+    visit.page.close()
+    assert visit.complaints == []
+
+
+@pytest.fixture
+def mistaken_visit(browser):
+    """One that makes mistakes: the browser notes that a request was refused, and nothing else."""
+    from tests.explorer import REFUSED, Visit
+
+    visit = Visit(browser)
+    yield visit
+    visit.page.close()
+    assert [text for text in visit.complaints if not REFUSED.match(text)] == []
+
+
 @pytest.fixture(scope="session")
 def checker() -> Path:
     """The native program that is extracted from the proof, as `make proof` has built it."""

@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import shutil
 import signal
 import socket
@@ -29,6 +30,7 @@ QUIET = [  # nothing is loaded but what the page itself asks for
     "--disable-sync",
     "--no-first-run",
 ]
+REFUSED = re.compile(r"Failed to load resource: .* status of 4\d\d")  # chromium's own words
 SECONDS = 60  # for anything at all: machines that test are busy
 NO_BROWSER = pytest.mark.skipif(
     CHROMIUM is None,
@@ -93,10 +95,10 @@ def serving(*arguments: str) -> Iterator[str]:
 
 
 def trace(
-    client: httpx.Client, expression, algebra="boolean", weights="constructed"
+    client: httpx.Client, expression, algebra="boolean", weights="constructed", **more
 ) -> httpx.Response:
     asked = {"algebra": algebra, "weights": weights, "expression": expression}
-    return client.post("/api/trace", json=asked)
+    return client.post("/api/trace", json=asked | more)
 
 
 def refused(response: httpx.Response, *statuses: int) -> str:

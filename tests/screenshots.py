@@ -39,6 +39,13 @@ PICTURES = [
         920,
         {"algebra": "boolean", "weights": "7520", "view": "weights"},
     ),
+    Picture(
+        "explore-plain",
+        "light",
+        1360,
+        890,
+        {"algebra": "arithmetic-plain", "expression": EXAMPLES["arithmetic-plain"], "position": 7},
+    ),
     Picture("explore-narrow", "dark", 390, 800, {"algebra": "boolean", "iteration": 2}),
 ]
 

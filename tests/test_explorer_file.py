@@ -1,5 +1,7 @@
 """The page as one file, opened from disk in a real browser."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,17 +10,9 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import boolean
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import write_trace
-from tests.explorer import NO_BROWSER, Visit, chromium
+from tests.explorer import NO_BROWSER
 
 pytestmark = NO_BROWSER
-
-
-@pytest.fixture
-def visit():
-    with chromium() as browser:
-        visit = Visit(browser)
-        yield visit
-        assert visit.complaints == []
 
 
 @pytest.fixture
@@ -42,6 +36,27 @@ def test_the_file_opens_from_disk_and_asks_for_nothing(visit, file):
     assert visit.page.locator("#drawing").is_hidden()
     loaded = [request for request in visit.requests if not request.startswith("data:")]
     assert {request.split("#")[0] for request in loaded} == {file.as_uri()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "spans"),
+    [
+        (["boolean", "((1|0)&(~0))", "--iterations", "log"], ["1", "2", "1", "3", "1"]),
+        (["arithmetic-plain", "1+2*3"], ["1", "2"]),
+    ],
+    ids=["log", "plain"],
+)
+def test_spans_in_a_file(visit, tmp_path, arguments, spans):
+    path = tmp_path / "spans.html"
+    command = [sys.executable, "-m", "exactformer", "trace", *arguments, "--html", path]
+    assert subprocess.run(command, capture_output=True, text=True).stdout == f"{path}\n"
+    visit.page.context.set_offline(True)
+    visit.open(path.as_uri())
+    assert visit.page.locator(".stage-spans text").all_text_contents() == spans
+    assert visit.page.locator("#iterations").is_disabled()
+    visit.page.keyboard.press("l")  # nothing to choose from
+    visit.page.keyboard.press("End")
+    assert "as the oracle says" in visit.text("#result")
 
 
 def test_symbols_that_are_markup_stay_text(visit, tmp_path):

@@ -12,37 +12,13 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
 from exactformer.palette import DIVERGING, DIVERGING_ENDS, KINDS, at_night
-from tests.explorer import NO_BROWSER, Visit, chromium, serving
+from tests.explorer import NO_BROWSER, Visit, serving
 
 pytestmark = NO_BROWSER
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 EXAMPLE = "((1|0)&(~0))"
-CLIENT_ERROR = re.compile(r"Failed to load resource: .* status of 4\d\d")  # the browser's own words
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with chromium() as browser:
-        yield browser
-
-
-@pytest.fixture
-def visit(browser):
-    visit = Visit(browser)
-    yield visit
-    visit.page.close()
-    assert visit.complaints == []
-
-
-@pytest.fixture
-def mistaken_visit(browser):
-    """One that makes mistakes: the browser notes that a request was refused, and nothing else."""
-    visit = Visit(browser)
-    yield visit
-    visit.page.close()
-    assert [text for text in visit.complaints if not CLIENT_ERROR.match(text)] == []
 
 
 @pytest.mark.parametrize("domain", CATALOG)
@@ -102,39 +78,6 @@ def test_an_algebra_of_ones_own_where_order_matters(visit):
         assert visit.text("#value") == str((2 + 4) % 7)
         assert "as the oracle says" in visit.text("#result")
         visit.page.wait_for_selector("#verdict.exact")
-
-
-def test_plain_notation(visit):
-    """Levels, counted parentheses and spans as maps, in place of depth, clusters and bags."""
-    with serving("boolean-plain") as address:
-        visit.open(address, expression="~1|0&(1|0)")
-        assert visit.page.locator(".label b").all_inner_texts() == [
-            *("State", "Levels", "Counted", "Spans", "Worth", "Mask", "New state")
-        ]
-        assert visit.tokens("tokens") == list("~1|0&(1|0)")
-        assert visit.page.locator(".stage-levels text").all_text_contents() == list("3121")
-        counted = visit.page.locator(".stage-counted text").all_text_contents()
-        assert counted == ["3(", "2)", "1(", "1(", "1(", "1)", "3)"]
-        spans = visit.page.locator(".stage-clusters text").all_text_contents()
-        assert spans == ["2", "1", "3", "4", "5", "4"]
-        assert visit.page.locator(".stage-maps text").all_text_contents() == ["□→0", "→0"]
-        assert visit.tokens("state") == ["0", "", "|", "0", *[""] * 6]
-        assert not visit.page.locator("#tree").is_visible()
-        visit.page.locator(".stage-tokens .token").nth(4).click()
-        assert "In span 3, (0&□), which is worth 0: written at 3." in visit.text("#details")
-        assert "0→0 1→0" in visit.text("#details")
-        visit.page.keyboard.press("End")
-        assert visit.text("#sheet-caption") == "One token is left, so it halts, after 2 iterations."
-        assert visit.text("#value") == "0"
-        assert "as the oracle says" in visit.text("#result")
-        visit.page.wait_for_selector("#verdict.exact")
-        offered = visit.page.locator("#weights option").all_text_contents()
-        assert offered == ["constructed", "constructed: table", "constructed: dense"]
-        visit.page.keyboard.press("w")
-        assert "Level gate" in visit.text("#view-weights")
-        visit.page.keyboard.press("w")
-        visit.page.select_option("#algebra", "boolean")  # the circuit comes back
-        visit.page.wait_for_selector(".tree .node")
 
 
 def test_columns_are_aligned(visit, address):

@@ -46,6 +46,18 @@ def test_wrong_types(client, body):
     assert trace(client, "(1&0)").json()["value"] == "0"
 
 
+@pytest.mark.parametrize("iterations", [1, None, ["log"], "", "Log", "l" * 5_000])
+def test_wrong_iterations(client, iterations):
+    message = refused(trace(client, "(1&0)", iterations=iterations), 400)
+    assert message.startswith("iterations: expected ")
+    assert len(message) < 200
+
+
+def test_the_logarithm_is_for_weights_with_a_proof(client):
+    answer = trace(client, "(1&0)", weights="random/3", iterations="log")
+    assert "need weights that are certified exact" in refused(answer, 400)
+
+
 def test_other_kinds_of_body(client):
     for headers in ({}, {"content-type": "text/plain"}, {"content-type": "text/html"}):
         message = refused(client.post("/api/trace", content=b"{}", headers=headers), 415)
@@ -92,6 +104,14 @@ def test_a_trace_has_a_time_limit(monkeypatch):
     subject = Choices().subject("boolean", "constructed")
     with pytest.raises(answers.TooLarge, match="after 1 iterations"):
         answers.trace(subject, "((1|0)&(~0))")
+
+
+def test_so_are_values_limited_that_are_tried(monkeypatch):
+    monkeypatch.setattr(answers, "MOST_TRIED", 12 * 2**2 - 1)
+    subject = Choices().subject("boolean", "constructed")
+    assert answers.trace(subject, "((1|0)&(~0))")["value"] == "1"
+    with pytest.raises(answers.TooLarge, match="2 values would be tried in each of 12 positions"):
+        answers.trace(subject, "((1|0)&(~0))", "log")
 
 
 TRICKS = [

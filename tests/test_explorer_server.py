@@ -12,7 +12,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from exactformer.api import load
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
 from exactformer.explorer.page import page
@@ -35,9 +35,11 @@ def test_models(client):
     offered = client.get("/api/models").json()
     assert offered["first"] == {"algebra": "boolean", "weights": "constructed"}
     for algebra in offered["algebras"]:
-        expected = CATALOG[algebra["name"]]()
+        name, _, plain = algebra["name"].partition("-")
+        expected = BUILT_IN[algebra["name"]]()
         assert algebra["vocabulary"] == list(expected.vocabulary)
-        assert {"constructed", "constructed/table", "7520", "random/0"} <= set(algebra["weights"])
+        learned = f"{name}/7520" if plain else "7520"
+        assert {"constructed", "constructed/table", learned, "random/0"} <= set(algebra["weights"])
         assert trace(client, algebra["example"], algebra["name"]).status_code == 200
 
 
@@ -50,6 +52,25 @@ def test_trace_is_what_the_command_prints(client, case):
     assert answer["depth"] == case.depth
     if answer["steps"]:
         assert answer["tokens"] == answer["steps"][0]["tokens"]
+
+
+@pytest.mark.parametrize(
+    ("domain", "text", "weights"),
+    [
+        ("boolean", "((1|(~(1&0)))&(~0))", "boolean/7520"),
+        ("listops", "( MAX ( MIN 8 3 ) ( SM 4 7 6 ) )", "listops/7520"),
+        ("boolean-plain", "not ( True ) and ( True )", "boolean/7520"),
+        ("arithmetic-plain", "1+2*3+4*(5+6)*7", "constructed"),
+    ],
+)
+def test_spans_are_what_the_command_prints(client, domain, text, weights):
+    offered = weights.removeprefix(f"{domain}/")  # its own have no folder on the page
+    answer = trace(client, text, domain, offered, iterations="log").json()
+    printed = load(weights, BUILT_IN[domain]()).trace(text, "log").to_dict()
+    assert json.loads(json.dumps(printed)).items() <= answer.items()
+    assert answer["steps"][0]["spans"]
+    assert answer["value"] == answer["expected"]
+    assert answer["iterations"] == "log"
 
 
 def test_weights(client):
@@ -80,6 +101,13 @@ def test_random_weights_fail(client, domain):
     assert answer["value"] == example["found"] != answer["expected"] == example["expected"]
 
 
+def test_random_levels_are_seen_to_fail(client):
+    asked = {"algebra": "boolean-plain", "weights": "random/3"}
+    example = client.get("/api/weights", params=asked).json()["certificate"]["counterexample"]
+    answer = trace(client, example["expression"], **asked).json()
+    assert answer["value"] == example["found"] != answer["expected"]
+
+
 def test_sample(client):
     asked = {"algebra": "arithmetic", "depth": "4", "seed": "3"}
     first, again = (client.get("/api/sample", params=asked).json() for _ in range(2))
@@ -87,6 +115,8 @@ def test_sample(client):
     expression = parse(CATALOG["arithmetic"](), first["expression"])
     assert expression.depth == 4
     assert first["value"] == evaluate(expression)
+    plain = client.get("/api/sample", params=asked | {"algebra": "arithmetic-plain"}).json()
+    assert parse(BUILT_IN["arithmetic-plain"](), plain["expression"]).depth == 4
     assert "depth" in refused(client.get("/api/sample", params=asked | {"depth": "2000"}), 400)
     assert "too many to draw" in refused(
         client.get("/api/sample", params=asked | {"depth": "900"}), 413
@@ -98,6 +128,9 @@ def test_a_malformed_expression_is_located(client):
     assert refused(answer, 400).startswith("line 1, column 5: expected ')', found '&'")
     assert answer.json()["offset"] == 4
     assert answer.json()["excerpt"] == "  (1&0&1)\n      ^"
+    answer = trace(client, "1 and or 0", "boolean-plain")
+    assert "| has no operand before it" in refused(answer, 400)
+    assert answer.json()["excerpt"] == "  1 and or 0\n        ^"
 
 
 def test_many_at_once(client):

@@ -214,16 +214,6 @@ def test_the_command_refuses_weights_without_a_proof(tmp_path):
         assert errors.count("\n") == 1
 
 
-def test_the_page_shows_depth_only(tmp_path):
-    page = tmp_path / "page.html"
-    status, printed, errors = exactformer(
-        "trace", "boolean", "(1&0)", "--iterations", "log", "--html", page
-    )
-    assert (status, printed) == (2, "")
-    assert "the page shows iterations by depth only" in errors
-    assert not page.exists()
-
-
 def test_the_benchmark_on_short_expressions(tmp_path):
     """All of it but the combs that are too deep for the paper's layer, and the counts by depth."""
     script = Path(__file__).resolve().parent.parent / "benchmarks" / "iterations.py"

@@ -1,6 +1,7 @@
 """Which network is trained on which task, and every constant of its training."""
 
 from dataclasses import asdict, dataclass, replace
+
 from exactformer.baselines.crvnn import CRvNN
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS

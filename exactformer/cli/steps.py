@@ -42,20 +42,17 @@ def trace(
     """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs; by the logarithm,
     what each span is.
     """
-    parsed = parse(domain, expression)
+    parsed, by = parse(domain, expression), iterations or "depth"
     if html is not None:
-        if iterations == "log":
-            raise ValueError("the page shows iterations by depth only: expected no --html with log")
         from exactformer.explorer.choices import Choices
         from exactformer.explorer.page import write_trace
 
-        write_trace(html, Choices(domain, weights), expression)
+        write_trace(html, Choices(domain, weights), expression, by)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     from exactformer.api import load
     from exactformer.progress import bar
 
-    by = iterations or "depth"
     require_feasible(parsed, None if no_limit else MOST_TRACED, iterations=by)
     model, most = load(weights, domain), most_iterations(parsed, by)
     number = count_from(1)

@@ -3,7 +3,8 @@
 models    {"first": {"algebra", "weights"}, "limits": {...}, "algebras": [{"name", "notation",
           "vocabulary", "kinds": the type of each token, "weights": names, "example"}]}
 trace     what `exactformer trace --json` prints ("expression", "steps", "value"), and "algebra",
-          "weights", "depth", "tokens" at the start, and "expected": the oracle's value
+          "weights", "iterations", "depth", "tokens" at the start, "parenthesized": those with the
+          parentheses that precedence stands for, and "expected": the oracle's value
 weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "arrays":
           {name: {"shape", "numbers": at most the first 2,000 rows and columns}}, with NAME_logits
           beside a discrete NAME, "certificate": what `exactformer certify --json` prints, less
@@ -18,21 +19,21 @@ from typing import Any
 import numpy as np
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.expression import EMPTY
-from exactformer.domains.notation import Notation
+from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
+from exactformer.model.iterations import Iterations, by_depth
 from exactformer.palette import kind_of
-from exactformer.trace import EMPTY_POSITION, PlainStep, TraceStep, trace_plain
-from exactformer.trace import trace as trace_expression
+from exactformer.trace import EMPTY_POSITION, PlainStep, SpanStep, TraceStep
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
 MOST_TOKENS = 2_000  # of an expression: the page stays quick well beyond a thousand
 MOST_NUMBERS = 2_000_000  # in a trace: about ten megabytes of JSON
 MOST_SECONDS = 10  # for a trace
+MOST_TRIED = 60_000_000  # numbers of every value in every position: up to ten seconds
 MOST_ROWS = 2_000  # and columns of a matrix
 DEEPEST = 1_000  # of a random expression
 
@@ -40,8 +41,8 @@ EXAMPLES = {  # the paper's, where a task is its own; any other algebra starts w
     "boolean": "((1|0)&(~0))",
     "arithmetic": "(((1+2)*(3+4))+(5*(6+7)))",
     "listops": "( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )",
-    "boolean-plain": "~1|0&(1|0)",
-    "arithmetic-plain": "1+2*3+(4+5)*6",
+    "boolean-plain": "~(1&0)&1|0&~~(1|0)",
+    "arithmetic-plain": "1+2*3+4*(5+6)*7",
 }
 EXAMPLE_DEPTH = 3
 
@@ -80,32 +81,43 @@ def _algebra(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
     }
 
 
-def trace(subject: Subject, text: str) -> dict[str, Any]:
-    """Raises ExpressionError for what is no expression, TooLarge for what is too long to draw."""
+def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict[str, Any]:
+    """Raises ExpressionError for what is no expression, TooLarge for what is too long to draw, and
+    another ValueError where iterations by the logarithm are asked of weights that are not exact.
+    """
     if len(text) > MOST_CHARACTERS:
         raise TooLarge(
             f"this text has {len(text):,} characters, too many to draw: "
             f"the page takes {MOST_CHARACTERS:,}"
         )
-    algebra = subject.model.algebra
-    expression = parse(algebra, text)
+    expression = parse(subject.model.algebra, text)
     if len(expression) > MOST_TOKENS:
         raise TooLarge(
             f"this expression has {len(expression):,} tokens, too many to draw: the page takes "
             f"{MOST_TOKENS:,}; exactformer eval has no such limit"
         )
-    run = trace_plain if algebra.notation is Notation.PLAIN else trace_expression
-    traced = run(algebra, subject.model.weights, expression, _Budget(algebra))
+    values = len(expression.algebra.values)
+    if not by_depth(expression, iterations) and len(expression) * values**2 > MOST_TRIED:
+        raise TooLarge(
+            f"too large to draw: {values:,} values would be tried in each of "
+            f"{len(expression):,} positions; exactformer eval has no such limit"
+        )
+    traced = subject.model.trace(expression, iterations, _Budget(subject.model.algebra))
     return traced.to_dict() | {
         "algebra": subject.algebra_name,
         "weights": subject.weights_name,
+        "iterations": iterations,
         "depth": expression.depth,
-        "tokens": [
-            EMPTY_POSITION if token == EMPTY else algebra.vocabulary[token]
-            for token in expression.positions.tolist()
-        ],
+        "tokens": _symbols(expression),
+        "parenthesized": _symbols(expression.parenthesized),
         "expected": evaluate(expression),
     }
+
+
+def _symbols(expression: Expression) -> list[str]:
+    vocabulary = expression.algebra.vocabulary
+    ids = expression.positions.tolist()
+    return [EMPTY_POSITION if token == EMPTY else vocabulary[token] for token in ids]
 
 
 @dataclass
@@ -117,10 +129,14 @@ class _Budget:
     iterations: int = 0
     started: float = field(default_factory=time.monotonic)
 
-    def __call__(self, step: TraceStep | PlainStep) -> None:
+    def __call__(self, step: TraceStep | SpanStep | PlainStep) -> None:
         self.iterations += 1
-        busy = step.spans if isinstance(step, PlainStep) else step.outputs
-        self.numbers += 6 * len(step.tokens) + len(busy) * len(self.algebra.vocabulary)
+        self.numbers += len(step.rows()) * len(step.tokens)
+        if isinstance(step, TraceStep):
+            self.numbers += len(step.outputs) * len(self.algebra.vocabulary)
+        else:
+            maps = sum(span.map is not None for span in step.spans)
+            self.numbers += maps * len(self.algebra.values)
         if self.numbers > MOST_NUMBERS or time.monotonic() - self.started > MOST_SECONDS:
             raise TooLarge(
                 f"too large to draw: {len(step.tokens):,} positions are still being reduced after "

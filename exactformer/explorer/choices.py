@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 from exactformer.api import Model, construct, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.domains.notation import Notation
 from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
-from exactformer.named import is_constructed, read_weights, shipped_names
-from exactformer.weightfile import ROUTING, Arrays, WeightFile
+from exactformer.named import has_spans_of, is_constructed, read_weights, shipped_names
+from exactformer.weightfile import LEVELS, ROUTING, TYPES, Arrays, WeightFile
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
@@ -55,10 +56,10 @@ class Subject:
 
 
 class Choices:
-    """The paper's tasks, and what was given on the command line: an algebra, weights, or both."""
+    """The built-in tasks, and what was given on the command line: an algebra, weights, or both."""
 
     def __init__(self, algebra: Algebra | None = None, weights: str | None = None) -> None:
-        self.algebras: dict[str, Algebra] = {name: make() for name, make in CATALOG.items()}
+        self.algebras: dict[str, Algebra] = {name: make() for name, make in BUILT_IN.items()}
         self._given: dict[tuple[str, str], WeightFile] = {}
         self._subject = lru_cache(maxsize=KEPT)(self._make)
         self._making = Lock()  # once, however many ask at the same time
@@ -78,9 +79,7 @@ class Choices:
     def weights(self, algebra_name: str) -> list[str]:
         """Names of the weights for an algebra, in the order in which the page lists them."""
         algebra = self.algebra(algebra_name)
-        shipped = shipped_names(algebra.name)
-        if algebra.name not in CATALOG or algebra != CATALOG[algebra.name]():
-            shipped = []
+        shipped = _shipped(algebra)
         given = [name for of, name in self._given if of == algebra_name]
         by_hand = ["constructed", "constructed/table", "constructed/dense"]
         every_order = algebra.ordered
@@ -89,15 +88,11 @@ class Choices:
         if "fitted" in shipped:
             shipped.remove("fitted")
             by_hand.insert(2, "constructed/fitted")
-        untrained = [] if algebra.notation is Notation.PLAIN else ["random/0"]
-        return [*given, *by_hand, *shipped, *untrained]
+        return [*given, *by_hand, *shipped, "random/0"]
 
     def _offers(self, algebra_name: str, weights_name: str) -> bool:
-        """Untrained weights have no levels, so there are none of plain notation."""
-        if weights_name in self.weights(algebra_name):
-            return True
-        plain = self.algebra(algebra_name).notation is Notation.PLAIN
-        return not plain and RANDOM.fullmatch(weights_name) is not None
+        known = weights_name in self.weights(algebra_name)
+        return known or RANDOM.fullmatch(weights_name) is not None
 
     def algebra(self, name: str) -> Algebra:
         if name not in self.algebras:
@@ -128,6 +123,16 @@ class Choices:
         return Subject(algebra_name, weights_name, file)
 
 
+def _shipped(algebra: Algebra) -> list[str]:
+    """Names of the shipped weights for an algebra, or for the same operators in infix notation."""
+    for name, make in CATALOG.items():
+        if algebra == make():
+            return shipped_names(name)
+        if has_spans_of(make(), algebra):
+            return [f"{name}/{own}" for own in shipped_names(name)]
+    return []
+
+
 def _read(weights: str, algebra: Algebra | None) -> WeightFile:
     """Weights by name, with the logits that a file may hold besides."""
     if algebra is None or not is_constructed(weights):
@@ -142,6 +147,9 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
     Gates (vectors) and routing (matrices) are made from random logits, as learned ones are.
     """
     rng = np.random.default_rng(seed)
+    origin = {"made": "random", "seed": seed}
+    if algebra.notation is Notation.PLAIN:
+        return _random_levels(algebra, rng, origin)
 
     def draw_numbers(*shape: int) -> NDArray[np.float32]:
         return ((rng.standard_normal(shape) * GRID).round() / GRID).astype(np.float32)
@@ -157,7 +165,23 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
     received = weights.f.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
-    return WeightFile(algebra, arrays, size.activation, {"made": "random", "seed": seed})
+    return WeightFile(algebra, arrays, size.activation, origin)
+
+
+def _random_levels(
+    algebra: Algebra, rng: np.random.Generator, origin: dict[str, Any]
+) -> WeightFile:
+    """In plain notation, levels and directions alone are random: with a random gate of the depth
+    not even one iteration takes place.
+    """
+    by_hand = to_file(algebra, construct(algebra).weights, origin)
+    declared, directions = algebra.declared_levels, algebra.declared_directions
+    drawn = (
+        rng.integers(1, len(directions), declared.shape) * (declared > 0),
+        rng.integers(-1, 2, directions.shape),
+    )
+    levels = {name: part.astype(TYPES[name]) for name, part in zip(LEVELS, drawn, strict=True)}
+    return WeightFile(algebra, by_hand.arrays | levels, by_hand.activation, origin)
 
 
 def _brief(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
+from exactformer.model.iterations import Iterations
 from exactformer.palette import (
     CLUSTERS,
     DIVERGING_ENDS,
@@ -35,13 +36,19 @@ SCRIPTS = (
     "source.js",
     "address.js",
     "frames.js",
+    "spans.js",
     "sheet.js",
     "rows.js",
+    "span-rows.js",
     "stages.js",
+    "circuit.js",
     "tree.js",
     "details.js",
+    "span-details.js",
     "matrices.js",
     "player.js",
+    "theme.js",
+    "choices.js",
     "main.js",
 )
 
@@ -62,12 +69,14 @@ def page(data: dict[str, Any] | None = None) -> str:
     return re.sub(r"{{(\w+)}}", lambda name: parts[name[1]], (STATIC / "index.html").read_text())
 
 
-def write_trace(path: Path, choices: Choices, expression: str) -> None:
+def write_trace(
+    path: Path, choices: Choices, expression: str, iterations: Iterations = "depth"
+) -> None:
     """The page with the trace of one expression under the weights that were chosen, in one file."""
     subject = choices.subject(*choices.first)
     data = {
         "models": answers.models(choices, only=subject),
-        "trace": answers.trace(subject, expression),
+        "trace": answers.trace(subject, expression, iterations),
         "weights": answers.weights(subject, certificate_of),
     }
     write_atomically(path, page(data))

@@ -2,7 +2,8 @@
 
     GET  /             the page
     GET  /api/models   algebras, the names of their weights, limits
-    POST /api/trace    {"algebra", "weights", "expression"}, all strings
+    POST /api/trace    {"algebra", "weights", "expression"}, all strings, and, where it is not to be
+                       "depth", "iterations": "log"
     GET  /api/weights  ?algebra=NAME&weights=NAME
     GET  /api/sample   ?algebra=NAME&depth=NUMBER&seed=NUMBER
 
@@ -71,14 +72,15 @@ def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
 
     async def trace(request: Request) -> Response:
         asked = await _object(request)
-        _expect_keys(asked, {"algebra", "weights", "expression"})
+        _expect_keys(asked, {"algebra", "weights", "expression"}, optional={"iterations"})
         for name, value in asked.items():
             if not isinstance(value, str):
                 raise ValueError(f"{name}: expected a string, found {type(value).__name__}")
 
         def answer() -> bytes:
             subject = choices.subject(asked["algebra"], asked["weights"])
-            return _json(answers.trace(subject, asked["expression"]))
+            by = asked.get("iterations", "depth")
+            return _json(answers.trace(subject, asked["expression"], by))
 
         return Response(await compute(answer), media_type="application/json")
 
@@ -233,10 +235,13 @@ def _query(request: Request, names: set[str]) -> dict[str, str]:
     return dict(pairs)
 
 
-def _expect_keys(found: dict[str, Any], expected: set[str]) -> None:
-    if found.keys() != expected:
+def _expect_keys(
+    found: dict[str, Any], expected: set[str], optional: frozenset[str] | set[str] = frozenset()
+) -> None:
+    if found.keys() - optional != expected:
         names = ", ".join(repr(name[:40]) for name in list(found)[:10]) or "none"
-        raise ValueError(f"expected {', '.join(sorted(expected))}; found {names}")
+        perhaps = f" and, if need be, {', '.join(sorted(optional))}" if optional else ""
+        raise ValueError(f"expected {', '.join(sorted(expected))}{perhaps}; found {names}")
 
 
 def _whole(name: str, text: str) -> int:

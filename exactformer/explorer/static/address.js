@@ -1,5 +1,5 @@
 // The view is in the address, after the #, so that a link restores it:
-// #algebra=boolean&weights=constructed&expression=(~1)&iteration=1&position=2&view=weights
+// #algebra=boolean&weights=constructed&expression=(~1)&iterations=log&iteration=1&position=2&view=weights
 
 // Browsers refuse a page that rewrites its address too often, so stepping rewrites it when it rests.
 const REST = 400; // milliseconds
@@ -13,6 +13,7 @@ function readAddress() {
     algebra: read.get("algebra"),
     weights: read.get("weights"),
     expression: read.get("expression"),
+    iterations: read.get("iterations") === "log" ? "log" : "depth",
     iteration: whole("iteration"),
     position: whole("position"),
     view: read.get("view") === "weights" ? "weights" : "trace",

@@ -1,6 +1,7 @@
 // One position in words and numbers.
 
 function showDetails({ tokens, step }, place, vocabulary) {
+  const [role, told] = step && hasSpans(step) ? [spanRole, spanFacts] : [roleOf, facts];
   const head = html(
     "div",
     { class: "panel-head" },
@@ -9,10 +10,10 @@ function showDetails({ tokens, step }, place, vocabulary) {
     html(
       "p",
       { class: "caption" },
-      step ? roleOf(step, place, vocabulary) : "The end: nothing more happens.",
+      step ? role(step, place, vocabulary) : "The end: nothing more happens.",
     ),
   );
-  byId("details").replaceChildren(head, ...(step ? facts(step, place, vocabulary) : []));
+  byId("details").replaceChildren(head, ...(step ? told(step, place, vocabulary) : []));
 }
 
 function chip(symbol, vocabulary) {
@@ -24,7 +25,6 @@ function chip(symbol, vocabulary) {
 }
 
 function roleOf(step, place, vocabulary) {
-  if (isPlain(step)) return roleInPlain(step, place);
   if (!step.mask[place]) return "Outside the deepest spans: it stays as it is.";
   const receives = bagsAt(step, place).some((bag) => Object.keys(bag).length);
   const after = step.state[place];
@@ -36,35 +36,8 @@ function roleOf(step, place, vocabulary) {
   return `In cluster ${step.clusters[place]}: it receives from ${from} and ${becomes}.`;
 }
 
-/** In plain notation: what becomes of the span that a token is in. */
-function roleInPlain(step, place) {
-  const span = step.spans[step.numbers[place] - 1];
-  if (!span) return "In no span: nothing is left here.";
-  if (span.value === null)
-    return `In span ${span.number}, ${span.text}, which waits for more than one other.`;
-  const written = span.at === null ? "inside another span" : `written at ${span.at}`;
-  return `In span ${span.number}, ${span.text}, which is worth ${span.value}: ${written}.`;
-}
-
-function fact(name, ...content) {
-  return [html("dt", {}, name), html("dd", {}, ...content)];
-}
-
-function plainFacts(step, place) {
-  const span = step.spans[step.numbers[place] - 1];
-  const map = Object.entries(span?.map ?? {}).map(([value, worth]) => `${value}→${worth}`);
-  return html(
-    "dl",
-    { class: "facts" },
-    ...(step.levels[place] ? fact("level", String(step.levels[place])) : []),
-    ...fact("counted", `${step.opened[place]} opened before, ${step.closed[place]} closed after`),
-    ...(span?.fold.length ? fact("fold", span.fold.join(", then ")) : []),
-    ...(map.length ? fact("as a map of □", map.join(" ")) : []),
-  );
-}
-
 function facts(step, place, vocabulary) {
-  if (isPlain(step)) return [plainFacts(step, place)];
+  const fact = (name, ...content) => [html("dt", {}, name), html("dd", {}, ...content)];
   const bags = bagsAt(step, place);
   const list = html(
     "dl",

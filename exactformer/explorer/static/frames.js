@@ -4,36 +4,9 @@
 const EMPTY = "·"; // the zero vector, as in the text of a trace
 
 function framesOf(trace) {
-  const steps = trace.steps.map((step) => (isPlain(step) ? withClusters(step) : step));
-  const frames = steps.map((step) => ({ tokens: step.tokens, step }));
+  const frames = trace.steps.map((step) => ({ tokens: step.tokens, step }));
   const last = trace.steps.at(-1);
   return [...frames, { tokens: last ? last.state : trace.tokens, step: null }];
-}
-
-/** Whether an iteration is of plain notation, where parentheses are counted that are not there. */
-function isPlain(step) {
-  return "levels" in step;
-}
-
-/** Spans of plain notation take the place of clusters, and counted parentheses that of depth. */
-function withClusters(step) {
-  let depth = 0;
-  const depths = step.tokens.map((symbol, i) => {
-    depth += step.opened[i] + (symbol === "(");
-    const here = depth;
-    depth -= step.closed[i] + (symbol === ")");
-    return here;
-  });
-  const busy = step.spans.filter(({ at }) => at !== null).map(({ at }) => at);
-  return {
-    ...step,
-    forward: depths,
-    backward: depths,
-    clusters: step.numbers,
-    routed: {},
-    outputs: {},
-    busy: busy.sort((a, b) => a - b),
-  };
 }
 
 /** What the page knows of a vocabulary: the type of each token. */
@@ -80,9 +53,9 @@ clusterInk.count = Number(
   getComputedStyle(document.documentElement).getPropertyValue("--clusters"),
 );
 
-/** Where each cluster is; kept, since every redraw asks for it. */
+/** Where each cluster is, or each piece of a span between holes; kept, since every redraw asks. */
 function clustersOf(step) {
-  step.runs ??= step.clusters.reduce((runs, number, position) => {
+  step.runs ??= (step.clusters ?? step.numbers).reduce((runs, number, position) => {
     if (number && number === runs.at(-1)?.number) runs.at(-1).to = position;
     else if (number) runs.push({ number, from: position, to: position });
     return runs;

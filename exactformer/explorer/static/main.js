@@ -2,17 +2,11 @@
 
 const TYPING = 350; // milliseconds without a key after which what was typed is traced
 
-const GROUPS = [
-  ["Given", (name) => name.startsWith("file/")],
-  ["Written by hand", (name) => name.startsWith("constructed")],
-  ["Learned from random weights", (name) => /^\d+$/.test(name)],
-  ["Untrained", (name) => name.startsWith("random/")],
-];
-
 const view = {
   algebra: null,
   weights: null,
   expression: "",
+  iterations: "depth",
   frame: 0,
   position: null,
   tab: "trace",
@@ -50,6 +44,7 @@ async function restore() {
   view.expression = EMBEDDED
     ? EMBEDDED.trace.expression
     : (asked.expression ?? algebraNow().example);
+  view.iterations = EMBEDDED ? EMBEDDED.trace.iterations : asked.iterations;
   view.position = asked.position;
   showChoices();
   showTab(asked.view);
@@ -63,24 +58,16 @@ function algebraNow() {
 
 /** Fields and lists say what the view says. */
 function showChoices() {
-  const { weights, vocabulary: symbols, kinds } = algebraNow();
+  const { notation, weights, vocabulary: symbols, kinds } = algebraNow();
   vocabulary = new Vocabulary(symbols, kinds);
   const random = view.weights.startsWith("random/");
   byId("algebra").value = view.algebra;
-  byId("weights").replaceChildren(
-    ...GROUPS.map(([title, belongs]) => [title, weights.filter(belongs)])
-      .filter(([, names]) => names.length)
-      .map(([label, names]) =>
-        html(
-          "optgroup",
-          { label },
-          ...names.map((name) => html("option", { value: name }, nameOf(name))),
-        ),
-      ),
-  );
+  byId("weights").replaceChildren(...weightOptions(weights));
   byId("weights").value = random ? "random/0" : view.weights;
   byId("seed-label").hidden = !random;
   if (random) byId("seed").value = view.weights.slice("random/".length);
+  byId("iterations").value = view.iterations;
+  byId("iterations-label").hidden = notation === "plain"; // which has one layer
   byId("expression").value = view.expression;
   byId("depth").max = models.limits.depth;
   fitField();
@@ -106,13 +93,6 @@ function showLegend() {
   );
 }
 
-function nameOf(name) {
-  if (name.startsWith("file/")) return name.slice("file/".length);
-  if (name.startsWith("random/")) return "random";
-  if (/^\d+$/.test(name)) return `learned: seed ${name}`;
-  return name.replace("constructed/", "constructed: ");
-}
-
 async function loadWeights() {
   byId("verdict").textContent = "checking…";
   byId("verdict").className = "verdict";
@@ -127,7 +107,7 @@ async function loadWeights() {
       unfinished: "undecided",
     }[data.certificate.verdict];
     byId("verdict").classList.add(data.certificate.verdict);
-    showWeights(data, vocabulary, EMBEDDED ? null : tryExpression);
+    showWeights(data, vocabulary, EMBEDDED ? null : watchFailing);
   } catch (error) {
     byId("verdict").textContent = "no weights";
     byId("view-weights").replaceChildren(html("p", { class: "problem" }, error.message));
@@ -141,7 +121,7 @@ async function loadTrace(frame = 0) {
   const { signal } = asking;
   let answer;
   try {
-    answer = await source.trace(view.algebra, view.weights, view.expression, signal);
+    answer = await source.trace(view, signal);
   } catch (error) {
     if (!signal.aborted) showProblem(error);
     return;
@@ -152,9 +132,7 @@ async function loadTrace(frame = 0) {
   document.title = `${[...trace.expression].slice(0, 60).join("")} · exactformer`;
   frames = framesOf(trace);
   if (view.position !== null && view.position >= trace.tokens.length) view.position = null;
-  const circuit = !frames[0].step || !isPlain(frames[0].step); // drawn from parentheses
-  byId("tree").closest("section").hidden = !circuit;
-  tree.start(circuit ? trace.tokens : [], vocabulary);
+  tree.start(trace, vocabulary, algebraNow().notation === "plain");
   player.start(trace.steps.length, frame);
   showResult();
   showLegend();
@@ -165,15 +143,9 @@ function showFrame(number) {
   view.frame = number;
   const frame = frames[number];
   const { step } = frame;
-  const spans = step ? (step.spans ?? clustersOf(step)).length : 0;
-  const kind = step && isPlain(step) ? "span" : "deepest span";
   byId("sheet-title").textContent = step ? `Iteration ${number + 1}` : "The whole reduction";
-  byId("sheet-caption").textContent = step
-    ? `${plural(spans, kind)} of ${plural(frame.tokens.length, "position")}`
-    : ending();
-  byId("tree-caption").textContent = step
-    ? `${plural(spans, "gate")} about to be computed`
-    : "what is left";
+  byId("sheet-caption").textContent = step ? happening(frame) : ending();
+  byId("tree-caption").textContent = step ? `${reducing(step)} about to be computed` : "what is left";
   sheet.show(frame, stagesOf(frames, number), vocabulary);
   tree.show(frame);
   focus = focusOf(frame);
@@ -183,19 +155,38 @@ function showFrame(number) {
   saveAddress();
 }
 
+function actingIn(step) {
+  if (!hasSpans(step)) return busyPositions(step);
+  return placedSpans(step, vocabulary).map(({ column }) => column).filter((i) => step.mask[i]);
+}
+
 /** Where to look: the selection, or else the nearest place where something happens. */
 function focusOf({ tokens, step }) {
   if (view.position !== null) return view.position;
   const filled = (state) => [...state.keys()].filter((i) => state[i] !== EMPTY);
-  const acting = step ? busyPositions(step) : filled(tokens);
+  const acting = step ? actingIn(step) : filled(tokens);
   const computed = step ? acting.filter((i) => step.state[i] !== EMPTY) : [];
   return sheet.nearest(computed.length ? computed : acting) ?? 0;
 }
 
+function reducing(step) {
+  if (hasSpans(step)) return plural(knownSpans(step).length, "span");
+  return plural(clustersOf(step).length, "gate");
+}
+
+function happening({ tokens, step }) {
+  const positions = plural(tokens.length, "position");
+  if (!hasSpans(step)) return `${plural(clustersOf(step).length, "deepest span")} of ${positions}`;
+  const known = knownSpans(step).length;
+  const waiting = step.spans.length - known;
+  const all = `${plural(step.spans.length, "span")} of ${positions}`;
+  return `${all}: ${known} with a value${waiting ? `, ${waiting} waiting` : ""}`;
+}
+
 function ending() {
   const iterations = plural(trace.steps.length, "iteration");
-  const end = algebraNow().notation === "plain" ? "One token" : "No parenthesis";
-  if (trace.value !== null) return `${end} is left, so it halts, after ${iterations}.`;
+  const counted = algebraNow().notation === "plain" ? "operator" : "parenthesis";
+  if (trace.value !== null) return `No ${counted} is left, so it halts, after ${iterations}.`;
   return `It stops after ${iterations}, and what is left is no single value.`;
 }
 
@@ -271,7 +262,12 @@ function showTab(name) {
 function saveAddress() {
   const choice = EMBEDDED
     ? {}
-    : { algebra: view.algebra, weights: view.weights, expression: view.expression };
+    : {
+        algebra: view.algebra,
+        weights: view.weights,
+        expression: view.expression,
+        iterations: view.iterations === "log" ? "log" : null,
+      };
   writeAddress({
     ...choice,
     iteration: view.frame + 1,
@@ -294,6 +290,23 @@ function chooseWeights(name) {
   return Promise.all([loadWeights(), loadTrace(view.frame)]);
 }
 
+function chooseIterations(name) {
+  view.iterations = name;
+  byId("iterations").value = name;
+  return loadTrace();
+}
+
+function turnIterations() {
+  return chooseIterations(view.iterations === "log" ? "depth" : "log");
+}
+
+/** Only the paper's layer runs weights that fail. */
+function watchFailing(text) {
+  view.iterations = "depth";
+  byId("iterations").value = "depth";
+  return tryExpression(text);
+}
+
 function tryExpression(text) {
   view.expression = text;
   view.position = null;
@@ -310,21 +323,6 @@ async function drawAtRandom() {
     await tryExpression(drawn.expression);
   } catch (error) {
     showProblem(error);
-  }
-}
-
-function turnTheme() {
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
-  setTheme(now === "dark" ? "light" : "dark");
-}
-
-function setTheme(theme) {
-  document.documentElement.dataset.theme = theme;
-  try {
-    localStorage.setItem("theme", theme);
-  } catch {
-    // A browser may keep no memory for a file; the choice then lasts as long as the page.
   }
 }
 
@@ -356,6 +354,7 @@ function wire() {
   byId("seed").addEventListener("change", (event) =>
     chooseWeights(`random/${Math.abs(Math.trunc(event.target.value)) % 1e9}`),
   );
+  byId("iterations").addEventListener("change", (event) => chooseIterations(event.target.value));
   byId("draw").addEventListener("click", drawAtRandom);
   byId("verdict").addEventListener("click", () => showTab("weights"));
   byId("tab-trace").addEventListener("click", () => showTab("trace"));
@@ -374,6 +373,7 @@ function wire() {
     End: () => player.go(player.end),
     " ": () => player.toggle(),
     r: () => EMBEDDED || drawAtRandom(),
+    l: () => byId("iterations-label").hidden || EMBEDDED || turnIterations(),
     "/": () => EMBEDDED || byId("expression").focus(),
     w: () => showTab(view.tab === "trace" ? "weights" : "trace"),
     "+": () => sheet.zoom(1),
@@ -387,15 +387,9 @@ function wire() {
 
 /** A file has one trace: nothing in it can be chosen or typed. */
 function freeze() {
-  for (const id of ["algebra", "weights", "seed"]) byId(id).disabled = true;
+  for (const id of ["algebra", "weights", "seed", "iterations"]) byId(id).disabled = true;
   byId("expression").readOnly = true;
   byId("drawing").hidden = true;
 }
 
-try {
-  const theme = localStorage.getItem("theme");
-  if (theme === "light" || theme === "dark") setTheme(theme);
-} catch {
-  // As above: without a memory the system's choice holds.
-}
 start().catch(showProblem);

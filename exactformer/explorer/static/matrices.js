@@ -8,10 +8,10 @@ const FEW = 24; // columns up to which a matrix is drawn entry by entry, with it
 const MEANINGS = {
   G_PE: ["Gate", "Eq. 2: what each token adds to the depth", "rows"],
   G_R: ["Rank gate", "what each token adds to the rank", "rows"],
-  G_L: ["Level gate", "how tightly each token binds: before an operand, between two", "columns"],
-  directions: ["Directions", "of each level: −1 from the left, 1 from the right", null],
   W_Q: ["Queries", "Eq. 11: who receives, by dimension of attention", "rows"],
   W_K: ["Keys", "Eq. 11: who is sent, by dimension of attention", "rows"],
+  G_L: ["Levels", "of operators: as prefix ones, and below as binary ones", "columns"],
+  directions: ["Directions", "by level, from 0: −1 from the left, 1 from the right", null],
   E: ["Vectors", "the dense vector of each token", "rows"],
   W_1: ["Feedforward, in", "Lemma 4: from what was received to hidden units", "rows"],
   b_1: ["Bias", "of each hidden unit", null],
@@ -20,7 +20,7 @@ const MEANINGS = {
   bags: ["Table: bags", "Lemma 4: each bag that can occur", "columns"],
   outputs: ["Table: outputs", "the token that each of them gives", "columns"],
 };
-const ROUTING = ["G_PE", "G_R", "G_L", "directions", "W_Q", "W_K", "E"];
+const ROUTING = ["G_PE", "G_R", "W_Q", "W_K", "G_L", "directions", "E"];
 
 function showWeights(data, vocabulary, tryExpression) {
   const names = Object.keys(data.arrays).filter((name) => !name.endsWith("_logits"));
@@ -97,7 +97,8 @@ function matrix(name, data, vocabulary) {
 function figure(note, array, name, vocabulary, withNames = true) {
   const side = MEANINGS[name]?.[2];
   const vector = array.shape.length === 1;
-  const rows = vector ? [array.numbers] : array.numbers;
+  const isDeep = array.shape.length === 3; // the digits of levels
+  const rows = vector ? [array.numbers] : array.numbers.map((row) => (isDeep ? row.flat() : row));
   const upright = side === "turned" || (vector && side === "rows") ? transposed(rows) : rows;
   const picture = isSmall(array)
     ? entries(upright, withNames ? side : null, vocabulary, name)

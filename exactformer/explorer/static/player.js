@@ -15,6 +15,7 @@ const KEYS = [
   ["space", "play or pause"],
   ["home, end", "to the start, to the end"],
   ["R", "draw a random expression"],
+  ["L", "iterations by the depth or its logarithm"],
   ["/", "type an expression; esc leaves it"],
   ["W", "weights and back"],
   ["+, −", "wider and narrower columns"],

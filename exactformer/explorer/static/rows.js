@@ -100,17 +100,6 @@ function extreme(numbers, better, start) {
   return numbers.reduce((a, b) => better(a, b), start);
 }
 
-/** A number, or a few words, in each column that has some. */
-function numbers({ x, width, height, ...range }, textAt) {
-  return columns(range)
-    .filter((column) => textAt(column) !== "" && width >= LEGIBLE)
-    .map((column) =>
-      label(String(textAt(column)), x(column) + width / 2, height / 2, width - 2, {
-        class: "count",
-      }),
-    );
-}
-
 function maskBits({ step, x, width, height, ...range }) {
   return columns(range).map((column) => {
     const bit = step.mask[column];

@@ -176,16 +176,19 @@ class Sheet {
 
   /** A tint behind each cluster, through all rows, as in the paper's Figure 2. */
   bands() {
-    if (!this.frame.step) return [];
-    return visibleRuns(this.frame.step, this.drawn).map(({ number, from, to }) =>
-      svg("rect", {
-        class: `band ${clusterInk(number)}`,
-        x: this.x(from),
-        width: (to - from + 1) * this.width,
-        y: 0,
-        height: this.height,
-      }),
-    );
+    const { step } = this.frame;
+    if (!step) return [];
+    return visibleRuns(step, this.drawn)
+      .filter(({ from }) => step.mask[from])
+      .map(({ number, from, to }) =>
+        svg("rect", {
+          class: `band ${clusterInk(number)}`,
+          x: this.x(from),
+          width: (to - from + 1) * this.width,
+          y: 0,
+          height: this.height,
+        }),
+      );
   }
 
   highlight(hovered, pinned) {
@@ -236,7 +239,7 @@ class Sheet {
       "aria-hidden": "true",
     });
     if (step) {
-      const depth = step.forward.map((count, i) => Math.max(count, step.backward[i]));
+      const depth = depthsOf(step);
       const most = Math.max(
         1,
         depth.reduce((a, b) => Math.max(a, b), 0),

@@ -28,11 +28,11 @@ async function ask(path, options = {}) {
 
 const server = {
   models: () => ask("/api/models"),
-  trace: (algebra, weights, expression, signal) =>
+  trace: ({ algebra, weights, expression, iterations }, signal) =>
     ask("/api/trace", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ algebra, weights, expression }),
+      body: JSON.stringify({ algebra, weights, expression, iterations }),
       signal,
     }),
   weights: (algebra, weights) => ask(`/api/weights?${new URLSearchParams({ algebra, weights })}`),

@@ -3,30 +3,36 @@
 
 const MOST_STATES = 16; // rows of the whole reduction
 
+function stateStage(step) {
+  return {
+    name: "tokens",
+    title: "State",
+    equation: "X, Eq. 1",
+    height: 46,
+    caption: "in each place a token, or none",
+    draw: (area) => boxes(area, step.tokens),
+  };
+}
+
+const countsStage = {
+  name: "counts",
+  title: "Depth counts",
+  equation: "A, Eqs. 2–4",
+  height: 96,
+  caption: "open parentheses, counted from the left (solid) and from the right (dashed)",
+  draw: depthProfile,
+};
+
 function stagesOf(frames, index) {
   const { step } = frames[index];
   if (!step) return reductionStages(frames);
-  return isPlain(step) ? plainStages(step) : iterationStages(step);
+  return hasSpans(step) ? spanStages(step) : iterationStages(step);
 }
 
 function iterationStages(step) {
   return [
-    {
-      name: "tokens",
-      title: "State",
-      equation: "X, Eq. 1",
-      height: 46,
-      caption: "a token in each place, or nothing",
-      draw: (area) => boxes(area, step.tokens),
-    },
-    {
-      name: "counts",
-      title: "Depth counts",
-      equation: "A, Eqs. 2–4",
-      height: 96,
-      caption: "open parentheses, counted from the left (solid) and from the right (dashed)",
-      draw: depthProfile,
-    },
+    stateStage(step),
+    countsStage,
     {
       name: "mask",
       title: "Reduction mask",
@@ -79,69 +85,6 @@ function iterationStages(step) {
   ];
 }
 
-/** Of plain notation, which is beyond the paper: parentheses that are left out are counted. */
-function plainStages(step) {
-  const ends = (i) => [step.opened[i] && `${step.opened[i]}(`, step.closed[i] && `${step.closed[i]})`];
-  return [
-    {
-      name: "tokens",
-      title: "State",
-      height: 46,
-      caption: "a token in each place",
-      draw: (area) => boxes(area, step.tokens),
-    },
-    {
-      name: "levels",
-      title: "Levels",
-      height: 40,
-      caption: "how tightly an operator binds",
-      draw: (area) => numbers(area, (i) => step.levels[i] || ""),
-    },
-    {
-      name: "counted",
-      title: "Counted",
-      height: 40,
-      caption: "parentheses not written",
-      draw: (area) => numbers(area, (i) => ends(i).filter(Boolean).join(" ")),
-    },
-    {
-      name: "clusters",
-      title: "Spans",
-      height: 42,
-      caption: "operators of one level",
-      draw: clusterBands,
-    },
-    {
-      name: "maps",
-      title: "Worth",
-      height: 40,
-      caption: "→ its value; □ if it waits",
-      draw: (area) => numbers(area, (i) => worth(step, i)),
-    },
-    {
-      name: "mask",
-      title: "Mask",
-      height: 40,
-      caption: "in spans that have a value",
-      draw: maskBits,
-    },
-    {
-      name: "state",
-      title: "New state",
-      height: 46,
-      caption: "spans become their value",
-      draw: (area) => boxes(area, step.state, step.tokens),
-    },
-  ];
-}
-
-/** What is said at the first position of spans that wait, and of those that are written there. */
-function worth(step, position) {
-  const waits = ({ start, value }) => start === position && value === null;
-  const written = step.spans.find(({ at }) => at === position);
-  return (step.spans.some(waits) ? "□" : "") + (written ? `→${written.value}` : "");
-}
-
 /** Only where the order of operands matters, which is beyond the paper. */
 function rankStage(step) {
   return {
@@ -150,14 +93,93 @@ function rankStage(step) {
     equation: "R",
     height: 40,
     caption: "which operand of its span it is",
-    draw: (area) => numbers(area, (i) => (step.mask[i] ? step.ranks[i] : "")),
+    draw: (area) => numbers(area, step.ranks, step.mask),
   };
+}
+
+/** The logarithmic layer, and the one for plain notation. */
+function spanStages(step) {
+  return [
+    stateStage(step),
+    ...(step.levels ? plainStages(step) : [countsStage]),
+    {
+      name: "spans",
+      title: "Spans",
+      equation: "id",
+      height: 42,
+      caption: `one within another is a hole, ${HOLE}`,
+      draw: clusterBands,
+    },
+    {
+      name: "maps",
+      title: "Speculate",
+      equation: step.levels ? "M′" : "F",
+      height: mapHeight(step),
+      caption: "every value tried in the one hole; in bold, the one that comes",
+      draw: mapTables,
+    },
+    {
+      name: "scan",
+      title: "Scan",
+      equation: "",
+      height: 60,
+      caption: "values are handed on; dashed, to a span that still waits",
+      draw: scanArcs,
+    },
+    {
+      name: "values",
+      title: "Values",
+      equation: "u",
+      height: 46,
+      caption: `what each span is worth, or ${UNKNOWN}`,
+      draw: spanValues,
+    },
+    {
+      name: "mask",
+      title: "Reduction mask",
+      equation: "P",
+      height: 40,
+      caption: "outermost spans with a value",
+      draw: maskBits,
+    },
+    {
+      name: "state",
+      title: "New state",
+      equation: "X′",
+      height: 46,
+      caption: "these become their values",
+      draw: (area) => boxes(area, step.state, step.tokens),
+    },
+  ];
+}
+
+/** In plain notation: why parentheses that nobody wrote are where they are. */
+function plainStages(step) {
+  return [
+    {
+      name: "levels",
+      title: "Levels",
+      equation: "G_L",
+      height: 40,
+      caption: "of operators: higher is tighter",
+      draw: (area) => numbers(area, step.levels),
+    },
+    {
+      name: "parentheses",
+      title: "Parentheses",
+      equation: "",
+      height: 56,
+      caption: "counted, not written: before a token, and after it",
+      draw: countedParentheses,
+    },
+  ];
 }
 
 /** Where it ends: all states below one another, as in the paper's Figure 3. */
 function reductionStages(frames) {
   const last = frames.length - 1;
   const half = MOST_STATES / 2;
+  const byPaper = frames.every(({ step }) => !step || !hasSpans(step)); // and its theorems
   const kept = [...frames.keys()].filter(
     (i) => frames.length <= MOST_STATES || i < half || i > last - half,
   );
@@ -165,7 +187,7 @@ function reductionStages(frames) {
     name: "reduction",
     height: 42,
     title: i === 0 ? "At the start" : `After ${plural(i, "iteration")}`,
-    equation: i === last ? "Theorem 2" : i === 1 ? "Theorem 1" : "",
+    equation: byPaper ? (i === last ? "Theorem 2" : i === 1 ? "Theorem 1" : "") : "",
     caption:
       frames.length > MOST_STATES && i === half - 1
         ? `${last - MOST_STATES + 1} more states are not shown`

@@ -8,43 +8,6 @@ const ZOOMS = [0.1, 0.18, 0.3, 0.5, 0.7, 1, 1.4];
 const READABLE = 0.45; // below this zoom a node is a dot
 const AROUND = 60; // pixels drawn beyond the edges
 
-/** Nodes by position, with their inputs and places. Parentheses belong to the gate of their span. */
-function circuitOf(tokens, vocabulary) {
-  const nodes = new Map();
-  const belongs = new Map(); // position of any token to that of its node
-  const open = [{ inputs: [], parts: [] }];
-  tokens.forEach((symbol, position) => {
-    if (symbol === "(") {
-      open.push({ inputs: [], parts: [position], level: open.length });
-    } else if (symbol === ")") {
-      const span = open.pop();
-      const gate = { position: span.gate, inputs: span.inputs, level: span.level - 1 };
-      nodes.set(gate.position, gate);
-      for (const part of [...span.parts, position]) belongs.set(part, gate.position);
-      open.at(-1).inputs.push(gate);
-    } else if (vocabulary.kind(symbol) === "operator") {
-      open.at(-1).gate = position;
-    } else if (symbol !== EMPTY) {
-      const leaf = { position, inputs: [], level: open.length - 1 };
-      nodes.set(position, leaf);
-      open.at(-1).inputs.push(leaf);
-    } else {
-      open.at(-1).parts.push(position);
-    }
-  });
-  let leaves = 0;
-  // A node is entered after its inputs, so their places are known.
-  for (const node of nodes.values()) {
-    const [one, other] = [node.inputs[0], node.inputs.at(-1)];
-    node.x = one ? (one.x + other.x) / 2 : leaves++;
-  }
-  for (const node of nodes.values()) {
-    for (const input of node.inputs) input.parent = node;
-  }
-  const levels = Math.max(...[...nodes.values()].map((node) => node.level)) + 1;
-  return { nodes, belongs, leaves, levels };
-}
-
 /** Pixels of a node for a symbol of so many characters. */
 function wideEnough(characters) {
   return Math.max(NODE, characters * 8.2 + 8);
@@ -73,10 +36,10 @@ class Tree {
   }
 
   /** A new expression. */
-  start(tokens, vocabulary) {
+  start(trace, vocabulary, isPlain) {
     this.vocabulary = vocabulary;
     this.leaf = Math.max(LEAF, wideEnough(vocabulary.longest) + 8);
-    this.circuit = circuitOf(tokens, vocabulary);
+    this.circuit = circuitOf(trace, vocabulary, isPlain);
     this.zoomed = null; // found when it can be seen
     this.frame = null;
   }
@@ -89,6 +52,7 @@ class Tree {
 
   show(frame) {
     this.frame = frame;
+    this.holders = holdersOf(this.circuit, frame.tokens);
     this.lay();
   }
 
@@ -121,10 +85,14 @@ class Tree {
     return [x, (12 + NODE / 2 + node.level * LEVEL) * this.zoomed];
   }
 
-  /** The node that a position belongs to: its own, or that of the span it encloses. */
+  /** The node that a position belongs to: its own, or that of the span it encloses, or is now the
+   * value of. */
   nodeOf(position) {
-    const { nodes, belongs } = this.circuit;
-    return nodes.get(nodes.has(position) ? position : belongs.get(position));
+    const { nodes, belongs, symbols } = this.circuit;
+    let node = nodes.get(nodes.has(position) ? position : belongs.get(position));
+    const isFilled = this.frame.tokens[position] !== EMPTY;
+    while (symbols && isFilled && node?.parent && !this.holders.has(node)) node = node.parent;
+    return node;
   }
 
   reveal(position) {
@@ -159,8 +127,13 @@ class Tree {
     return svg("rect", { class: name, "data-of": node.position, ...box });
   }
 
+  /** Where what is left of a node stands. */
+  holder(node) {
+    return this.holders.get(node) ?? node.position;
+  }
+
   symbolOf(node) {
-    return this.vocabulary.brief(this.frame.tokens[node.position]);
+    return this.vocabulary.brief(this.frame.tokens[this.holder(node)]);
   }
 
   widthOf(node) {
@@ -172,9 +145,10 @@ class Tree {
     const { scrollLeft, scrollTop, clientWidth, clientHeight } = this.box;
     const [left, right] = [scrollLeft - AROUND, scrollLeft + clientWidth + AROUND];
     const [top, bottom] = [scrollTop - AROUND, scrollTop + clientHeight + AROUND];
-    const { tokens, step } = this.frame;
-    const alive = (node) => tokens[node.position] !== EMPTY;
-    const clusterOf = (node) => step?.clusters[node.position] ?? 0;
+    const { step } = this.frame;
+    const alive = (node) => this.holders.has(node);
+    const inks = step?.clusters ?? step?.numbers.map((number, i) => number * step.mask[i]);
+    const clusterOf = (node) => inks?.[this.holder(node)] ?? 0;
     const [glows, edges, nodes] = [[], [], []];
     for (const node of this.circuit.nodes.values()) {
       const [x, y] = this.place(node);
@@ -210,10 +184,10 @@ class Tree {
   }
 
   node(node, x, y, alive) {
-    const kind = this.vocabulary.kind(this.frame.tokens[node.position]);
+    const kind = alive ? this.vocabulary.kind(this.frame.tokens[this.holder(node)]) : "empty";
     const group = svg("g", {
       class: `node ink-${kind}${alive ? "" : " gone"}`,
-      "data-position": node.position,
+      "data-position": this.holder(node),
     });
     const size = NODE * this.zoomed;
     const wide = this.widthOf(node);
