@@ -105,15 +105,15 @@ def test_one_iteration_by_torch_export(tmp_path):
 
 
 def test_a_folder_is_read_back_with_its_hash_and_its_proof(tmp_path):
-    model, folder = ef.load("listops/7520"), tmp_path / "model"
-    command = [sys.executable, "-m", "exactformer", "export", "huggingface", "listops"]
+    model, folder = ef.load("boolean/7520"), tmp_path / "model"
+    command = [sys.executable, "-m", "exactformer", "export", "huggingface", "boolean"]
     command += ["--weights", "7520", "--out", str(folder), "--json"]
     result = subprocess.run(command, capture_output=True, text=True)
     assert json.loads(result.stdout)["weights_sha256"] == model.sha256
     found = ef.load(folder)
     assert found == model
     assert found.origin == model.origin
-    assert ef.load(str(folder), listops()) == model
+    assert ef.load(str(folder), boolean()) == model
     assert verify(folder / "proof.json", folder / "model.safetensors") == model.certify().findings
     config = json.loads((folder / "config.json").read_text())
     assert config["weights_sha256"] == model.sha256
