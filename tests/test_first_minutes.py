@@ -207,7 +207,7 @@ def json_error(*arguments: str, stdin: str = "") -> dict:
             ["eval", "bolean", "1"],
             {
                 "error": "Invalid value for 'DOMAIN': expected one of boolean, arithmetic, "
-                "listops, found 'bolean'; did you mean 'boolean'?"
+                "listops, boolean-plain, arithmetic-plain, found 'bolean'; did you mean 'boolean'?"
             },
         ),
         (["evl"], {"error": "No such command 'evl'. Did you mean 'eval'?"}),
