@@ -19,7 +19,7 @@ class Predictor(Protocol):
     def predict(self, expressions: Sequence[Expression], /) -> Sequence[str | None]: ...
 
 
-def interval(correct: int, total: int) -> tuple[float, float]:
+def interval(correct: float, total: int) -> tuple[float, float]:
     """Wilson's 95% interval of the accuracy: unlike the usual one, right for 0 and for all, too."""
     if not total:
         return 0.0, 1.0

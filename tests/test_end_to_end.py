@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.evaluate import interval
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import iterate
 from exactformer.model.encode import encode, pad_slots
 from exactformer.model.quantize import ternary
-from exactformer.paper.comparison import wilson
 from exactformer.paper.end_to_end import FRESH_SEEDS, SHIPPED, end_to_end
 from exactformer.paper.estimator_study import SHIPPED as STUDY
 from exactformer.paper.estimator_tables import estimators
@@ -174,11 +174,11 @@ def test_reproduce_says_what_stops_a_seed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("successes", "interval"), [(9, (0.596, 0.982)), (0, (0.0, 0.278)), (10, (0.722, 1.0))]
+    ("successes", "expected"), [(9, (0.596, 0.982)), (0, (0.0, 0.278)), (10, (0.722, 1.0))]
 )
-def test_wilsons_interval(successes, interval):
+def test_wilsons_interval(successes, expected):
     """Ten trials, against published values."""
-    assert wilson(successes, 10) == pytest.approx(interval, abs=0.001)
+    assert interval(successes, 10) == pytest.approx(expected, abs=0.001)
 
 
 def test_the_tables_of_shipped_records_count_what_the_records_say(tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text()
-WHOLE = ("exactformer/weights/",)
+WHOLE = ("exactformer/weights/", "exactformer/paper/records/")
 MOST_LINES = 150  # it is a door; what is longer is a page of docs/
 
 

@@ -35,7 +35,7 @@ from exactformer.protocol.recipe import FITTED
 from exactformer.protocol.state import Parameters, State
 from exactformer.weightfile import pack_header, read_safetensors, write_atomically
 
-SHIPPED = Path(__file__).parent / "baselines"
+SHIPPED = Path(__file__).parent / "records" / "baselines"
 RUNS = Path("runs") / "baselines"
 FORMAT = "exactformer baseline weights 1"
 QUICK_PROBLEMS = 20

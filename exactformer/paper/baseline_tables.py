@@ -11,6 +11,7 @@ from pathlib import Path
 
 from exactformer.baselines.positions import ENCODINGS
 from exactformer.baselines.recipe import RATES, recipe_for
+from exactformer.evaluate import interval
 from exactformer.paper import published
 from exactformer.paper.baseline_records import (
     QUICK_PROBLEMS,
@@ -20,7 +21,7 @@ from exactformer.paper.baseline_records import (
     record_of,
     try_ours,
 )
-from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at, wilson
+from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at
 from exactformer.paper.files import table, write_both
 from exactformer.protocol.recipe import FITTED
 
@@ -188,7 +189,7 @@ def _our_rows(
 
 
 def _interval(right: float, problems: int) -> str:
-    low, high = wilson(right, problems)
+    low, high = interval(right, problems)
     return f"{low:.3f} to {high:.3f}"
 
 
@@ -206,7 +207,7 @@ def _csv(task: str, model: str, rate: float, record: Record, depths: Sequence[in
 def _heading(title: str, name: str, quick: bool) -> list[str]:
     made = (
         f"Made by `exactformer reproduce {name}`, from the training records that are shipped in "
-        "`exactformer/paper/baselines`."
+        "`exactformer/paper/records`."
     )
     if quick:
         made = (
@@ -273,7 +274,7 @@ warm-up from 0.3, cosine to 0.05, gradients clipped to 1, classes balanced. Lear
 beyond the training lengths keep their random start. FIRE takes |i-j|, so it does not tell left
 from right. Matrix products in training are TF32.
 
-The seed with the best training accuracy of each run is kept (`exactformer/paper/baselines`, half
+The seed with the best training accuracy of each run is kept (`exactformer/paper/records`, half
 precision); `exactformer.paper.baseline_records.load_baseline(NAME)` predicts with it."""
 
 CRVNN_NOTE = """\

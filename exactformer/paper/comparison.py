@@ -9,7 +9,6 @@ time with the square of their tokens.
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from math import sqrt
 
 import numpy as np
 
@@ -43,11 +42,3 @@ def asked_problems(
 def majority(values: Sequence[str]) -> int:
     """How many problems the commonest value is right on, known only afterwards."""
     return Counter(values).most_common(1)[0][1]
-
-
-def wilson(successes: float, trials: int, z: float = 1.96) -> tuple[float, float]:
-    """The 95% interval of a rate by Wilson's score."""
-    rate, n = successes / trials, trials
-    middle = (rate + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return max(0.0, middle - half), min(1.0, middle + half)

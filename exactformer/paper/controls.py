@@ -7,8 +7,8 @@ start. "zero-mean start" draws them around zero, so that half of the bits start 
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
+from exactformer.evaluate import interval
 from exactformer.paper import published
-from exactformer.paper.comparison import wilson
 from exactformer.paper.files import table, write_both
 from exactformer.paper.runs import RUNS, Run, train_all
 
@@ -42,7 +42,7 @@ def controls(results: Path, quick: bool = False) -> list[Path]:
         ended = trained[run]
         exact = [result for result in ended if result.exact]
         first = sum(result.record["attempt"] == 1 for result in exact)
-        low, high = wilson(first, len(ended))
+        low, high = interval(first, len(ended))
         share = sum(r.record["rows_right"] / r.record["rows"] for r in ended) / len(ended)
         cells = [name, task, f"{first} of {len(ended)}", f"{low:.2f} to {high:.2f}"]
         rows.append([*cells, f"{len(exact)} of {len(ended)}", f"{share:.4f}"])

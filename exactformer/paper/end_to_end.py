@@ -15,16 +15,16 @@ from typing import Any
 import torch
 
 from exactformer.domains.catalog import CATALOG
+from exactformer.evaluate import interval
 from exactformer.model.construct import gate as constructed_gate
 from exactformer.model.storage import from_file
 from exactformer.paper import published
-from exactformer.paper.comparison import wilson
 from exactformer.paper.files import table, write, write_both
 from exactformer.paper.runs import RUNS, Run, train_all
 from exactformer.training.record import read_record
 from exactformer.weightfile import WeightFile
 
-SHIPPED = Path(__file__).parent / "end-to-end"
+SHIPPED = Path(__file__).parent / "records" / "end-to-end"
 FRESH_SEEDS = range(2000, 2100)
 Record = dict[str, Any]
 
@@ -109,7 +109,7 @@ def stopped_by(seed: Record) -> str:
 def _counts(record: Record, paper: str) -> list[str]:
     seeds = record["seeds"]
     exact = [seed for seed in seeds if seed["verdict"] == "exact"]
-    low, high = wilson(len(exact), len(seeds))
+    low, high = interval(len(exact), len(seeds))
     reasons = [stopped_by(seed) for seed in seeds if seed["verdict"] != "exact"]
     stopped = ", ".join(f"{reason} {reasons.count(reason)}" for reason in sorted(set(reasons)))
     margin = f"{min(seed['margin'] for seed in exact):.2f}" if exact else ""
@@ -155,7 +155,7 @@ function and no polish, and nothing in training knows the right gate; the certif
 afterwards. The paper calls a seed converged by its accuracy on problems; ours are certified.
 
 The constants were found in sweeps of random settings on seeds from 200 on, none of which is used
-here; the records (`exactformer/paper/end-to-end`) have all of them, and `training/soft_layer.py`
+here; the records (`exactformer/paper/records`) have all of them, and `training/soft_layer.py`
 says which mattered."""
 
 FRESH_NOTE = """\

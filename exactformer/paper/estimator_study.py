@@ -28,7 +28,7 @@ from exactformer.training.parameters import export
 from exactformer.training.recipe import EndToEnd, end_to_end_recipe
 from exactformer.training.state import begin
 
-SHIPPED = Path(__file__).parent / "estimators"
+SHIPPED = Path(__file__).parent / "records" / "estimators"
 TUNING_SEEDS = range(300, 308)
 FRESH_SEEDS = range(3000, 3100)
 FACTOR_SEEDS = range(400, 600)

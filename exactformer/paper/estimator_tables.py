@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.paper.comparison import wilson
+from exactformer.evaluate import interval
 from exactformer.paper.estimator_study import (
     COMMON,
     ESTIMATORS,
@@ -41,7 +41,7 @@ def estimators(results: Path, quick: bool = False) -> list[Path]:
     for record in records(ESTIMATORS):
         judged, tuning = record["judged"], record["tuning"]
         counts = {key: sum(row[key] for row in judged) for key in ("exact", "depth one", "gate")}
-        low, high = wilson(counts["exact"], len(judged))
+        low, high = interval(counts["exact"], len(judged))
         cells = [record["task"], record["name"]]
         cells += [f"{counts['exact']} of {len(judged)}", f"{low:.2f} to {high:.2f}"]
         cells += [str(counts["depth one"]), str(counts["gate"])]

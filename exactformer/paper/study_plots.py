@@ -11,10 +11,11 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from exactformer.baselines.recipe import RATES, recipe_for
 from exactformer.domains.catalog import CATALOG
+from exactformer.evaluate import interval
 from exactformer.palette import TASKS
 from exactformer.paper.baseline_records import SHIPPED, Record
 from exactformer.paper.baseline_tables import TITLES
-from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, count_at, wilson
+from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, count_at
 from exactformer.paper.drawing import PAGE, SMALL, drawn
 from exactformer.paper.estimator_tables import factor_shares
 
@@ -94,7 +95,7 @@ def _with_totals(depths: Iterable[int], right: Iterable[int]) -> Counts:
 
 def _curve(ax: Axes, counts: Counts, color: str, line: str, label: str, width: float) -> None:
     depths = sorted(counts)
-    low, high = np.array([wilson(*counts[depth]) for depth in depths]).T
+    low, high = np.array([interval(*counts[depth]) for depth in depths]).T
     ax.fill_between(depths, low, high, color=color, alpha=0.15, lw=0)
     shares = [counts[depth][0] / counts[depth][1] for depth in depths]
     ax.plot(depths, shares, color=color, ls=line, lw=width, label=label)
@@ -112,7 +113,7 @@ def _factors() -> Figure:
         row, labels = 0.0, []
         for factor, choices in shares.items():
             for choice, (exact, total) in choices.items():
-                low, high = wilson(exact, total)
+                low, high = interval(exact, total)
                 ax.plot([low, high], [row, row], color=color, lw=0.8)
                 ax.plot(exact / total, row, color=color, marker=marker, ms=3)
                 labels.append(f"{factor.replace('_', ' ')} {choice}")
