@@ -158,15 +158,14 @@ def test_json():
 
 def test_page(tmp_path):
     page = tmp_path / "new" / "bench.md"
-    result = bench("boolean", "listops", "--tokens", "300", "--out", str(page))
+    result = bench("listops", "--tokens", "300", "--out", str(page))
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     assert page.read_text().startswith(result.stdout.rstrip())
     lines = result.stdout.splitlines()
-    for task in ("boolean", "listops"):
-        for shape in SHAPES:
-            speeds = [line for line in lines if line.startswith(f"| {task} | {shape} | ")]
-            assert len(speeds) >= 2  # speed and growth; memory of some shapes
+    for shape in SHAPES:
+        speeds = [line for line in lines if line.startswith(f"| listops | {shape} | ")]
+        assert len(speeds) >= 2  # speed and growth; memory of some shapes
     assert not any("arithmetic" in line for line in lines)
     assert [path.name for path in page.parent.iterdir()] == ["bench.md"]
 

@@ -87,7 +87,7 @@ def test_every_case(place):
         assert found == (None if undecided else algebra.values.index(case.value)), case
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(drawn=algebras_with_trees())
 def test_every_tree(place, drawn):
     algebra, expression = drawn
