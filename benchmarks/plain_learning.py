@@ -15,13 +15,13 @@ from pathlib import Path
 
 import torch
 from reports import heading, log, parser
-from scipy.stats import binomtest
 
 from exactformer.api import Model, construct, load
 from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic_plain, boolean_plain
 from exactformer.domains.definition import load_algebra
+from exactformer.evaluate import interval
 from exactformer.paper.files import table
 from exactformer.training.levels import learn_levels
 from exactformer.training.recipe import PAPER_SEEDS, recipe_for
@@ -45,7 +45,7 @@ HEADER = [
 def line(name: str, results: Sequence[Result]) -> list[str]:
     """A row of the table about the seeds of one grammar."""
     exact = [result for result in results if result.exact]
-    interval = binomtest(len(exact), len(results)).proportion_ci(method="exact")
+    low, high = interval(len(exact), len(results))
     groupings = [result.model.certify().findings.grouping for result in exact]
     harmless = sum(bool(grouping and grouping.harmless) for grouping in groupings)
     steps = sorted(result.record["level_steps"] for result in exact)
@@ -54,7 +54,7 @@ def line(name: str, results: Sequence[Result]) -> list[str]:
         name,
         f"{len(results)}",
         f"{len(exact)}",
-        f"{interval.low:.3f} to {interval.high:.3f}",
+        f"{low:.3f} to {high:.3f}",
         f"{sum(result.record['attempt'] == 1 for result in exact)}",
         f"{len(exact) - harmless}",
         f"{harmless}",
