@@ -27,6 +27,24 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 
+# A file's tests stay together, so the longest come first: no core is left with one at the end.
+LONGEST = (
+    "test_pages",
+    "test_units",
+    "test_score",
+    "test_training",
+    "test_mutants",
+    "test_end_to_end",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def place(item: pytest.Item) -> int:
+        return LONGEST.index(item.path.stem) if item.path.stem in LONGEST else len(LONGEST)
+
+    items.sort(key=place)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def cache_folder(tmp_path_factory) -> Path:
     """Tests keep nothing in the user's folder of caches."""
