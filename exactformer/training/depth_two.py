@@ -11,6 +11,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import Weights, iterate
 from exactformer.model.encode import encode, pad_slots
+from exactformer.model.feedforward import MLP
 
 
 @dataclass(frozen=True)
@@ -59,4 +60,13 @@ def gate_problem(
     for row, expression in enumerate(expressions):
         target[row, expression.root, algebra.token_ids[evaluate(expression)]] = 1
     X, inside, target = (t.to(device) for t in (encode(ids, D), inside, target))
-    return GateProblem(weights, X, inside, target, tolerance)
+    return GateProblem(_quick(weights), X, inside, target, tolerance)
+
+
+def _quick(weights: Weights) -> Weights:
+    """The same with a feedforward in float32, as training has it: nothing here is a proof."""
+    f = weights.f
+    if not isinstance(f, MLP):
+        return weights
+    parts = (tensor.unsqueeze(0) for tensor in (f.W_1, f.b_1, f.W_2, f.b_2))
+    return replace(weights, f=MLP(*parts, activation=f.activation))
