@@ -14,7 +14,7 @@ from tests import trees
 from tests.algebras import MINUS
 from tests.cases import CASES
 
-DEEP = 300_000
+DEEP = 100_000
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.domain} {case.text!r}")

@@ -93,7 +93,7 @@ def test_a_long_range_arena_set(tmp_path):
     operands take a while.
     """
     whole = "EXACTFORMER_DATA" in os.environ
-    count = 500 if whole else 100
+    count = 200 if whole else 100
     path = tmp_path / "basic_test.tsv"
     path.write_text(output("sample", "listops", "--format", "lra", "--count", str(count)))
     assert path.read_text().startswith("Source\tTarget\n( ( (")
