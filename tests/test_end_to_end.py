@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
 from exactformer.evaluate import interval
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import iterate
@@ -22,7 +22,7 @@ from exactformer.paper.estimator_study import SHIPPED as STUDY
 from exactformer.paper.estimator_tables import estimators
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
 from exactformer.training.parameters import export, initial
-from exactformer.training.recipe import PAPER_SEEDS, end_to_end_recipe, problems_of_depth
+from exactformer.training.recipe import PAPER_SEEDS, end_to_end_recipe
 from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.training.soft_layer import Constants, Layer, losses
 from exactformer.training.state import begin

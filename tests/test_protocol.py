@@ -15,13 +15,12 @@ from exactformer.baselines.positions import FIRE
 from exactformer.baselines.protocol import train as train_baseline
 from exactformer.baselines.recipe import Recipe as BaselineRecipe
 from exactformer.domains.catalog import CATALOG, boolean, listops
-from exactformer.domains.sampling import enumerate_depth
+from exactformer.domains.sampling import enumerate_depth, problems_of_depth
 from exactformer.evaluate import interval
 from exactformer.problems.draw import problems
 from exactformer.protocol import Recipe, Trained, default_recipe, train
 from exactformer.protocol.data import draw_depth_two, padded
 from exactformer.protocol.modules import ModuleNetwork
-from exactformer.protocol.recipe import count_depth_two
 from exactformer.protocol.state import Inputs
 from tests.algebras import ALGEBRAS, MODULO_7
 from tests.own_modules import Encoder, Recurrent
@@ -177,8 +176,8 @@ def test_the_papers_constants_for_its_tasks():
         "listops": 8800,
     }
     for algebra in ALGEBRAS:
-        if count_depth_two(algebra) < 3000:
-            assert count_depth_two(algebra) == sum(1 for _ in enumerate_depth(algebra, 2))
+        if problems_of_depth(algebra, 2) < 3000:
+            assert problems_of_depth(algebra, 2) == sum(1 for _ in enumerate_depth(algebra, 2))
     with pytest.raises(ValueError, match="listops-any"):
         default_recipe(listops(None))
 

@@ -75,6 +75,16 @@ def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
                     yield _span(algebra, token, [pool[i] for i in choice])
 
 
+def problems_of_depth(algebra: Algebra, depth: int) -> int:
+    """How many expressions of exactly this depth there are."""
+    shallower, up_to = 0, len(algebra.values)
+    for _ in range(depth):
+        arities = [arity for operator in algebra.operators for arity in operator.arities]
+        deeper = sum(up_to**arity - shallower**arity for arity in arities)
+        shallower, up_to = up_to, up_to + deeper
+    return up_to - shallower
+
+
 def enumerate_length(algebra: Algebra, length: int) -> Iterator[Expression]:
     """Every expression of exactly this many tokens, once each, in a fixed order, lazily."""
     plain = algebra.notation is Notation.PLAIN

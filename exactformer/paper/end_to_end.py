@@ -54,8 +54,7 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
     if any(fresh.values()):
         rows = [[task, *_counts(record, "")] for task, record in fresh.items() if record]
         text += ["", "## A hundred fresh seeds", "", *table(header, rows), "", FRESH_NOTE, ""]
-        text += [f"- `{record['command']}` ({record['device']})"
-                 for record in fresh.values() if record]  # fmt: skip
+        text += [f"- `{r['command']}` ({r['device']})" for r in fresh.values() if r]
     cells = ["task", "seed", "verdict", "stopped by", "rows right", "rows", "margin"]
     by_seed = [
         [task, *_cells(seed)] for task, record in records.items() for seed in record["seeds"]

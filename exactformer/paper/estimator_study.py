@@ -43,7 +43,7 @@ THROUGH_THE_MASK: Space = {
     "margin": (0.05, 0.1),
 }
 DRAWN: Space = {"gate_noise": (0.2, 0.4, 0.8)}
-# What is tried of each estimator, beside `COMMON`. The third is the field of the recipe.
+# Of each estimator: what is fixed of its recipe, and what is tried beside `COMMON`.
 ESTIMATORS: dict[str, tuple[dict[str, Any], Space]] = {
     "straight-through": ({}, THROUGH_THE_MASK),
     "gumbel": (
@@ -78,14 +78,19 @@ def study_recipe(task: str, **settings: Any) -> EndToEnd:
 
 def drawn_settings(space: Space, count: int, seed: int = 0) -> list[dict[str, float]]:
     rng = np.random.default_rng(seed)
-    return [{name: float(rng.choice(choices)) for name, choices in space.items()}
-            for _ in range(count)]  # fmt: skip
+    return [
+        {name: float(rng.choice(choices)) for name, choices in space.items()} for _ in range(count)
+    ]
 
 
 def train_rows(
-    task: str, recipe: EndToEnd, seeds: Sequence[int], settings: Sequence[Mapping[str, float]],
-    device: str, report: str,
-) -> list[Record]:  # fmt: skip
+    task: str,
+    recipe: EndToEnd,
+    seeds: Sequence[int],
+    settings: Sequence[Mapping[str, float]],
+    device: str,
+    report: str,
+) -> list[Record]:
     """Train a row for each seed and its setting, all at once; what came of each."""
     algebra = CATALOG[task]()
     names = settings[0].keys()
@@ -98,8 +103,8 @@ def train_rows(
         trainer.steps(state, slice(0, len(seeds)))
         if state.seeds[0].step % 500 == 0:
             spent = time.monotonic() - began
-            print(f"{report}: {state.seeds[0].step} of {recipe.steps} steps, {spent:.0f} s",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            line = f"{report}: {state.seeds[0].step} of {recipe.steps} steps, {spent:.0f} s"
+            print(line, file=sys.stderr, flush=True)
     right_gate = constructed_gate(algebra)
     rows = []
     for row, (seed, setting) in enumerate(zip(seeds, settings, strict=True)):

@@ -33,6 +33,20 @@ at depth 1, 5.00, leaves no room for a third operand.
 """
 
 
+def _growth() -> list[str]:
+    """How well the logarithm of the paper's mean tokens is a line in functions of the depth."""
+    rows = []
+    for task, means in published.MEAN_TOKENS.items():
+        depths = np.arange(1, len(means) + 1)
+        fits = [
+            np.corrcoef(x, np.log(means))[0, 1] ** 2
+            for x in (np.sqrt(depths), depths, np.log(depths))
+        ]
+        rows.append([task, *(f"{fit:.5f}" for fit in fits)])
+    header = ["R² of ln(the paper's mean tokens) in", "√depth", "depth", "ln(depth)"]
+    return table(header, rows)
+
+
 def tokens(results: Path, quick: bool = False) -> list[Path]:
     """atab:performance_alldepth, the column of mean tokens by depth. It needs no quick version."""
     seed = 0
@@ -59,6 +73,7 @@ def tokens(results: Path, quick: bool = False) -> list[Path]:
             else:
                 csv.append(",".join([task, *cells, ""]))
         markdown += ["", f"## {task}", "", *table(header, rows, words=0)]
+    markdown += ["", *_growth()]
     whole = sum(round(count * (mean - 1)) % 4 == 0 for mean in published.MEAN_TOKENS["listops"])
     markdown += ["", TOKENS_NOTE.format(count=count, seed=seed, whole=whole)]
     return write_both(results, "tokens", csv, markdown)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.sampling import problems_of_depth
 
 FITTED = 0.95  # the training accuracy, at both depths, from which on a seed counts
 EPOCHS = {"arithmetic": 50, "boolean": 1000, "listops": 300}  # the paper's; 300 for any other
@@ -29,13 +30,6 @@ class Recipe:
 
 def default_recipe(algebra: Algebra) -> Recipe:
     """The paper's for its three tasks; for any other algebra, as for the one most like it."""
-    sampled = SAMPLED if count_depth_two(algebra) > MOST_DEPTH_TWO else 0
-    return Recipe(epochs=EPOCHS.get(algebra.name, EPOCHS["listops"]), sampled=sampled)
-
-
-def count_depth_two(algebra: Algebra) -> int:
-    """How many expressions have depth 2. A ValueError where those of depth 1 cannot be listed."""
     algebra.require_listable(every_order=True)
-    values, one = len(algebra.values), algebra.count_cases(every_order=True)
-    arities = [arity for operator in algebra.operators for arity in operator.arities]
-    return sum((values + one) ** arity - values**arity for arity in arities)
+    sampled = SAMPLED if problems_of_depth(algebra, 2) > MOST_DEPTH_TWO else 0
+    return Recipe(epochs=EPOCHS.get(algebra.name, EPOCHS["listops"]), sampled=sampled)

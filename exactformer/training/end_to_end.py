@@ -19,7 +19,7 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.sampling import draw, enumerate_depth
+from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.encode import encode, pad_slots
 from exactformer.optimizer import Adam
@@ -34,7 +34,7 @@ from exactformer.training.parameters import (
     generator,
     outputs,
 )
-from exactformer.training.recipe import EndToEnd, problems_of_depth
+from exactformer.training.recipe import EndToEnd
 from exactformer.training.soft_layer import Constants, Layer, Problems, gate_errors, losses
 from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
 

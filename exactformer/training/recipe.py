@@ -10,6 +10,7 @@ from math import ceil, isfinite
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.sampling import problems_of_depth
 from exactformer.domains.units import slots_of
 
 PAPER_SEEDS = (8739, 7520, 1936, 7439, 6210, 5650, 5395, 3140, 1243, 5353)
@@ -146,16 +147,6 @@ def end_to_end_recipe(
     if depth_one > 1000:  # so many cases need smaller steps of the feedforward, and larger ones
         settings = {"feedforward_factor": 2.0, "gate_factor": 0.2, **settings}  # of the gate
     return EndToEnd(epochs, *steps, batch, **settings)
-
-
-def problems_of_depth(algebra: Algebra, depth: int) -> int:
-    """How many expressions of exactly this depth there are."""
-    shallower, up_to = 0, len(algebra.values)
-    for _ in range(depth):
-        arities = [arity for operator in algebra.operators for arity in operator.arities]
-        deeper = sum(up_to**arity - shallower**arity for arity in arities)
-        shallower, up_to = up_to, up_to + deeper
-    return up_to - shallower
 
 
 METHODS = ("staged", "end-to-end")

@@ -1,0 +1,80 @@
+"""Tables of the baselines from the records that are shipped, and the parameters kept with them."""
+
+import csv
+import json
+
+import pytest
+import torch
+
+from exactformer.baselines.recipe import RECIPES, network_for
+from exactformer.domains.catalog import CATALOG
+from exactformer.paper import published
+from exactformer.paper.baseline_records import SHIPPED, keep, load_baseline, record_of
+from exactformer.paper.baseline_tables import table2, table3, table4
+from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, asked_problems, count_at
+from exactformer.protocol.state import State
+
+CPU = torch.device("cpu")
+
+
+def size(network) -> int:
+    return sum(tensor.numel() for tensor in network.initial(torch.Generator()).values())
+
+
+def test_tables_from_shipped_records(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # away from the repository
+    for table in (table2, table3, table4):
+        paths = table(tmp_path)
+        first, *lines = paths[0].read_text().splitlines()
+        assert first == f"# exactformer reproduce {table.__name__}"
+        rows = list(csv.DictReader(lines))
+        assert all(int(row["right"]) <= int(row["problems"]) in (100, 1000) for row in rows)
+        models = {(row["task"], row["model"]) for row in rows}
+        assert len(models) == (1 if table is table4 else 9)
+        text = paths[1].read_text()
+        assert f"`exactformer reproduce {table.__name__}`" in text
+        assert "**ours**, certified" in text
+        assert "always the commonest answer" in text
+
+
+def test_shipped_records_are_the_full_runs():
+    for name, recipe in RECIPES.items():
+        record = record_of(name)
+        if record is None:
+            continue
+        assert record["recipe"]["epochs"] == recipe.epochs
+        assert record["recipe"]["learning_rate"] == recipe.learning_rate
+        assert record["parameters"] == size(network_for(recipe))
+        assert [seed["seed"] for seed in record["seeds"]] == list(published.BASELINE_SEEDS)
+        assert ("earlier" in record) != (SHIPPED / f"{name}.safetensors").exists()
+
+
+def test_shipped_parameters_give_what_their_record_says():
+    """Half precision changes a few answers at most, and the problems are the same."""
+    for name in ("boolean-rope", "boolean-learned-0.01"):
+        record = record_of(name)
+        assert record is not None
+        problems, values = asked_problems("boolean", "balanced", 3)
+        right = sum(
+            a == b for a, b in zip(load_baseline(name).predict(problems), values, strict=True)
+        )
+        seed = next(seed for seed in record["seeds"] if seed["seed"] == record["kept"])
+        found, total = seed["best"]["balanced"]["3"]
+        assert total == len(values)
+        assert abs(right - found) <= 10
+
+
+def test_ours_are_right_on_every_problem_of_the_comparison():
+    for task in CATALOG:
+        record = json.loads((SHIPPED / f"{task}-ours.json").read_text())
+        for drawing, depths in (("natural", [*TABLE_DEPTHS, *DEEP]), ("balanced", TABLE_DEPTHS)):
+            assert record["right"][drawing] == [count_at(depth) for depth in depths]
+
+
+def test_kept_parameters_of_something_else_are_refused(tmp_path):
+    recipe = RECIPES["boolean-rope"]
+    state = State.start(network_for(recipe), [3], CPU)
+    fewer = {name: tensor for name, tensor in state.best.items() if name != "embedding"}
+    keep(tmp_path / "boolean-rope.safetensors", recipe, 3, fewer, 0)
+    with pytest.raises(ValueError, match="expected the parameters of boolean-rope, found others"):
+        load_baseline("boolean-rope", tmp_path)
