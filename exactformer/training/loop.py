@@ -90,7 +90,8 @@ class Trainer:
         steps = DepthOneSteps(state.tensors, self.adam, self.rates, self.architecture.activation)
         for _ in range(self.recipe.look_every):
             factors = self.factors[[seed.step for seed in state.seeds]]
-            steps.step(*self._batch(state, self.recipe.batch), factors.to(self.device))
+            cases = self._batch(state, self.recipe.batch)
+            steps.step(*cases, factors=factors.to(self.device))
             for seed in state.seeds:
                 seed.step, seed.spent = seed.step + 1, seed.spent + 1
         state.tensors |= steps.unpacked()
