@@ -1,4 +1,4 @@
-"""Shards of a sweep on this machine: a process for each core, or one for the GPU."""
+"""Shards of a sweep on this machine: a process for each core, or several that share a GPU."""
 
 import os
 import sys
@@ -20,7 +20,8 @@ from exactformer.training.workers import LOOK_SECONDS, start_workers
 from exactformer.weightfile import write_atomically
 
 SWEEP = "sweep.json"  # what identifies a sweep, in its folder
-BLOCKS = {"cpu": 20, "cuda": 1_000}  # seeds of a shard
+BLOCKS = {"cpu": 20, "cuda": 125}  # seeds of a shard
+SHARING = 8  # processes of one GPU: what a seed needs of the CPU is more than of the GPU
 LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw
 
 Files = dict[str, bytes]
@@ -103,12 +104,15 @@ def claim(
 def run_shards(
     shards: Sequence[Shard], folder: Path, device: str = "cpu", workers: int | None = None
 ) -> None:
-    """Run what is not finished, `workers` shards at a time: by default one for each core."""
+    """Run what is not finished, `workers` shards at a time: by default one for each core, and up to
+    SHARING for a GPU.
+    """
     unfinished = [shard for shard in shards if not is_finished(folder, shard)]
     if not unfinished:
         return
     if workers is None:
-        workers = 1 if device != "cpu" else os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+        workers = cores if device == "cpu" else min(cores, SHARING)
     progress = _Progress(shards, folder)
     with start_workers(min(workers, len(unfinished))) as pool, bar() as tell:
         waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in unfinished}

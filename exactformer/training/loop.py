@@ -134,8 +134,8 @@ class Trainer:
         right = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)  # (seeds, bags)
         margins = Z.abs().masked_fill(weight == 0, torch.inf).amin((1, 2)).tolist()
         counts, learned = right[:, :-1].sum(1).tolist(), right.all(1).tolist()
-        for row, seed in enumerate(state.seeds):
-            seed.loss, seed.depth_one = float(loss[row]), counts[row]
+        for row, (seed, of_seed) in enumerate(zip(state.seeds, loss.tolist(), strict=True)):
+            seed.loss, seed.depth_one = of_seed, counts[row]
             if "rank" in state.tensors and not learned[row]:
                 self._move_rank(state, row)
         nearly = [r for r, count in enumerate(counts) if count >= self.gate_from]

@@ -121,14 +121,14 @@ def train_seeds(
     if state is None or {s.seed for s in state.seeds} != set(unfinished):
         state = begin(spans, recipe, unfinished) if unfinished else None
     if state is not None:
-        saved = time.monotonic()
+        due = time.monotonic() + CHECKPOINT_SECONDS
 
         def evaluated(state: State) -> None:
-            nonlocal saved
-            due = time.monotonic() - saved >= CHECKPOINT_SECONDS
-            if folder is not None and state.seeds and due:
+            nonlocal due
+            if folder is not None and state.seeds and (start := time.monotonic()) >= due:
                 write_checkpoint(folder / CHECKPOINT, state, run)
-                saved = time.monotonic()
+                took = time.monotonic() - start  # longer for thousands of seeds
+                due = time.monotonic() + max(CHECKPOINT_SECONDS, 20 * took)
             for observer in observers:
                 observer.evaluated(state)
 
