@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
@@ -44,7 +45,7 @@ from exactformer.training.soft_layer import (
     losses,
     problems_right,
 )
-from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
+from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
@@ -194,7 +195,7 @@ class EndToEndTrainer:
             if seed.step < self.recipe.steps:
                 continue
             weights = export(self.algebra, state.tensors, row)
-            trained = certified(self.algebra, state, row, weights)
+            trained = end_of(state, row, weights, certify(self.algebra, weights.to("cpu")))
             if trained.exact or seed.attempt == self.recipe.attempts:
                 ended[row] = trained
                 continue
