@@ -54,7 +54,8 @@ class Alphabet(NamedTuple):
         """As `read_values`, of the rows that are left and the sequence of each."""
         held = (self.tokens > 0).sum(-1)
         value = self.tokens.argmax(-1) - FIRST_VALUE
-        value = torch.where((value >= 0) & (value < len(algebra.values)), value, NO_VALUE)
+        value[(value < 0) | (value >= len(algebra.values))] = NO_VALUE
+        value[held == 0] = 0  # what adds nothing, so that the only token's value is the sum
         count, found = (
             torch.zeros(B, dtype=torch.int64, device=left.device).index_add_(0, sequence, of[left])
             for of in (held, value)

@@ -32,6 +32,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 from torch.nn.functional import pad
 
+from exactformer.domains.expression import EMPTY
 from exactformer.model.alike import Stretches, stretches
 from exactformer.model.kinds import Kinds
 
@@ -56,8 +57,8 @@ class State(NamedTuple):
 
     def sums(self, numbers: Shaped[Tensor, " t"]) -> Int[Tensor, " s"]:
         """Of each sequence."""
-        before = sums_before(numbers, torch.int64)
-        return before[self.starts + self.lengths] - before[self.starts]
+        before, starts = sums_before(numbers, self.position.dtype), self.starts
+        return (before[starts + self.lengths] - before[starts]).long()
 
     def without_zeros(self) -> "State":
         kept = self.symbols != 0
@@ -84,7 +85,7 @@ def pack(ids: Int[Tensor, " t"], lengths: Int[Tensor, " s"], kinds: Kinds) -> St
     position = torch.arange(len(ids), dtype=small, device=ids.device)
     sequence = torch.arange(len(lengths), device=ids.device)
     state = State(1 + ids.int(), position, lengths, sequence)
-    return state.without_zeros() if kinds.zeros_stay else state
+    return state.without_zeros() if kinds.zeros_stay and (ids == EMPTY).any() else state
 
 
 class Counts(NamedTuple):
@@ -148,7 +149,7 @@ def run(
     """What is left of all sequences in the end, and each one's iterations, as `circuit.run` has
     them. `observe` is shown the state after each iteration, of the sequences that took part.
     """
-    limit = state.sums(kinds.alphabet.opens[state.symbols])
+    limit = state.sums(kinds.alphabet.opens.index_select(0, state.symbols))
     taken, iteration = torch.zeros_like(limit), 0
     ended: list[State] = []
     while len(state.sequence):
