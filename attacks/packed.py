@@ -69,7 +69,7 @@ def states(
     def look(state: packed.State) -> None:
         after = (found[-1] if found else X).clone()
         after[state.sequence] = 0
-        rows = write_tokens(kinds.alphabet.rows[state.symbols], weights)
+        rows = write_tokens(kinds.alphabet.rows[state.symbols].to(dtype), weights)
         after.flatten(0, 1)[place[state.position]] = rows
         found.append(after)
 

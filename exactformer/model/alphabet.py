@@ -11,6 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.expression import EMPTY
 from exactformer.model.circuit import Weights, gated, read_tokens, write_tokens
 from exactformer.model.encode import NO_VALUE
 
@@ -18,7 +19,7 @@ from exactformer.model.encode import NO_VALUE
 class Alphabet(NamedTuple):
     """What the layer has to know of each number."""
 
-    rows: Float[Tensor, "N D"]  # as the feedforward leaves them after the threshold
+    rows: Bool[Tensor, "N D"]  # as the feedforward leaves them after the threshold
     tokens: Float[Tensor, "N D"]  # as the layer reads them: the same, but for what dense vectors do
     gate: Int[Tensor, " N"]
     opens: Bool[Tensor, " N"]
@@ -27,8 +28,9 @@ class Alphabet(NamedTuple):
     @staticmethod
     def of(weights: Weights, dtype: torch.dtype) -> "Alphabet":
         D, device = weights.G_PE.shape[-1], weights.G_PE.device
-        rows = torch.eye(D + 1, D, dtype=dtype, device=device).roll(1, 0)
-        return _described(rows, {}, weights)
+        tokens = torch.arange(D, device=device)
+        rows = torch.arange(EMPTY, D, device=device).unsqueeze(-1) == tokens
+        return _described(rows, {}, weights, dtype)
 
     def number(
         self, Y: Bool[Tensor, "R D"], weights: Weights
@@ -45,8 +47,8 @@ class Alphabet(NamedTuple):
         numbers = self.numbers | {keys[i]: len(self.rows) + j for j, i in enumerate(new)}
         found = torch.tensor([numbers[key] for key in keys], device=Y.device)
         number[several] = found[which]
-        rows = torch.cat([self.rows, rows[new].to(self.rows.dtype)])
-        return _described(rows, numbers, weights), number.int()
+        rows = torch.cat([self.rows, rows[new]])
+        return _described(rows, numbers, weights, self.tokens.dtype), number.int()
 
     def values(
         self, left: Int[Tensor, " l"], sequence: Int[Tensor, " l"], B: int, algebra: Algebra
@@ -63,7 +65,9 @@ class Alphabet(NamedTuple):
         return torch.where(count == 1, found, NO_VALUE)
 
 
-def _described(rows: Tensor, numbers: dict[bytes, int], weights: Weights) -> Alphabet:
-    tokens = read_tokens(write_tokens(rows, weights), weights)
+def _described(
+    rows: Tensor, numbers: dict[bytes, int], weights: Weights, dtype: torch.dtype
+) -> Alphabet:
+    tokens = read_tokens(write_tokens(rows.to(dtype), weights), weights)
     gate = gated(tokens, weights.G_PE).int()
     return Alphabet(rows, tokens, gate, tokens[:, OPEN] > 0, numbers)

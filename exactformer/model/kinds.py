@@ -67,7 +67,7 @@ class Kinds:
 
     def remember(self) -> None:
         if max(len(self.alphabet.rows), len(self.known.symbols)) <= MOST_REMEMBERED:
-            self.weights.kinds[self.alphabet.rows.dtype] = self
+            self.weights.kinds[self.alphabet.tokens.dtype] = self
 
     def outputs(self, clusters: Stretches) -> Int[Tensor, " e"]:
         """What each position of some clusters becomes."""
