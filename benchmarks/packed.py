@@ -13,7 +13,9 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from reports import heading, log, parser
@@ -21,9 +23,12 @@ from reports import heading, log, parser
 from exactformer.paper.files import table
 
 HERE = Path(__file__).parents[1]
+Work = tuple[str, str]  # a model, and what it is to do
 TASKS = ("boolean", "arithmetic", "listops")
 MANY, TREE = "10,000 of depth 5", "balanced, {:,} tokens"
-SIZES = [2**k for k in range(14, 21, 2)] + [1_000_000]  # a million is the tree that is compared
+SIZES = (2**14, 2**16, 2**18, 2**20)
+LARGE = 2**22  # for this version only
+FITTED_FROM = 2**16  # below, the time to start each operation outweighs the tokens
 OTHERS = [
     ("arithmetic", "50 of depth 5, one by one"),
     ("arithmetic", "1,000 of depths 0 to 9"),
@@ -86,11 +91,11 @@ def padded(model, batch):  # what `predict` was
     return [model.algebra.values[found[i]] for i in range(len(batch))]
 
 def timed(run):
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     found = run()
     if device == "cuda":
         torch.cuda.synchronize()
-    return time.perf_counter() - start, found
+    return time.perf_counter() - start, time.process_time() - cpu, found
 
 if side == "compiled":
     from exactformer.model import packed
@@ -103,15 +108,24 @@ for name, what in work:
     tokens = sum(len(e) for part in parts for e in part)
     predict = (lambda part: padded(model, part)) if side == "padded" else model.predict
     run = lambda: [predict(part) for part in parts]
-    first, found = timed(run)
-    times = [timed(run)[0] for _ in range(1 if first > 20 else 3)]
+    first, _, found = timed(run)
+    clock, cpu, _ = zip(*(timed(run) for _ in range(1 if first > 3 else 3)))
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
-    print(json.dumps([min(times), first, tokens, digest]), flush=True)
+    print(json.dumps([min(clock), min(cpu), first, tokens, digest]), flush=True)
 """
 
 
-def times_of(folder: Path, side: str, device: str, work: list[tuple[str, str]]) -> list[list]:
-    """Best seconds, those of the first call, tokens and a hash of all values, of each work."""
+class Timed(NamedTuple):
+    """Best seconds of one work on one side."""
+
+    clock: float
+    cpu: float  # of all threads together
+    first: float  # of the first call, on the clock
+    tokens: int
+    values: str  # a hash of them
+
+
+def times_of(folder: Path, side: str, device: str, work: Sequence[Work]) -> list[Timed]:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", TIMED, device, side, json.dumps(work)],
         env=os.environ | {"PYTHONPATH": str(folder), "OMP_WAIT_POLICY": "PASSIVE"},
@@ -121,12 +135,70 @@ def times_of(folder: Path, side: str, device: str, work: list[tuple[str, str]]) 
     )
     if done.returncode:
         raise SystemExit(done.stderr)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [Timed(*json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def slope(points: list[tuple[int, float]]) -> float:
-    x, y = np.log(np.array(points)).T
-    return float(np.polyfit(x, y, 1)[0])
+def in_turns(
+    sides: Sequence[tuple[Path, str]], device: str, work: Sequence[Work], rounds: int
+) -> list[dict[Work, Timed]]:
+    """The best of each side; the values must be the same."""
+    best: list[dict[Work, Timed]] = [{} for _ in sides]
+    for number in range(rounds):
+        for found, (folder, side) in zip(best, sides, strict=True):
+            log(f"round {number + 1} of {rounds}: {side}")
+            for one, now in zip(work, times_of(folder, side, device, work), strict=True):
+                before = found.get(one, now)
+                assert now.values == best[0][one].values if one in best[0] else True, one
+                clock, cpu, first = map(min, now[:3], before[:3])
+                found[one] = Timed(clock, cpu, first, now.tokens, now.values)
+    return best
+
+
+def compared(older: dict[Work, Timed], newer: dict[Work, Timed], chosen: Sequence[Work]) -> str:
+    rows = []
+    for one in chosen:
+        before, after = older[one], newer[one]
+        speeds = (after.tokens / seconds / 1e6 for seconds in (before.clock, after.clock))
+        rows.append([
+            *one, f"{after.tokens:,}", f"{before.clock:.3g}", f"{after.clock:.3g}",
+            *(f"{speed:.2f}" for speed in speeds),
+            f"{before.clock / after.clock:.1f}", f"{before.cpu / after.cpu:.1f}",
+        ])  # fmt: skip
+    head = ["model", "what", "tokens", "older, s", "newer, s"]
+    head += ["older, M tokens/s", "newer, M tokens/s", "older / newer", "by CPU time"]
+    return "\n".join(table(head, rows, words=2))
+
+
+def growth(sides: Sequence[dict[Work, Timed]]) -> str:
+    """The power of the tokens by which time grows, where constants do not matter any more."""
+    rows = []
+    for task in TASKS:
+        cells = [task]
+        for found in sides:
+            trees = [
+                t for (name, what), t in found.items() if (name, what[:8]) == (task, "balanced")
+            ]
+            large = [t for t in trees if t.tokens >= 0.9 * FITTED_FROM]
+            for seconds in ([t.clock for t in large], [t.cpu for t in large]):
+                x, y = np.log([t.tokens for t in large]), np.log(seconds)
+                cells.append(f"{np.polyfit(x, y, 1)[0]:.2f}")
+        rows.append(cells)
+    head = ["task", "older", "older, CPU time", "newer", "newer, CPU time"]
+    return "\n".join(table(head, rows, words=1))
+
+
+def compiled(device: str, newer: dict[Work, Timed]) -> str:
+    """What `torch.compile` adds to the parts of the layer that it can take as a whole."""
+    chosen = [(task, what) for task in TASKS for what in (MANY, TREE.format(1_000_000))]
+    log("torch.compile")
+    rows = []
+    for one, found in zip(chosen, times_of(HERE, "compiled", device, chosen), strict=True):
+        assert found.values == newer[one].values
+        plain = newer[one].clock
+        cells = [f"{plain:.3g}", f"{found.clock:.3g}", f"{plain / found.clock:.2f}"]
+        rows.append([*one, *cells, f"{found.first:.1f}"])
+    head = ["task", "what", "plain, s", "compiled, s", "plain / compiled", "first call, s"]
+    return "\n".join(table(head, rows, words=2))
 
 
 def main() -> None:
@@ -137,54 +209,30 @@ def main() -> None:
     options.add_argument("--out", type=Path)
     options.add_argument("--no-compile", action="store_true", help="leave torch.compile out")
     arguments = options.parse_args()
-    device = arguments.device
-    sizes = [*SIZES, 2**24] if device == "cuda" else SIZES
-    trees = [TREE.format(size) for size in sizes]
-    work = [(task, what) for task in TASKS for what in (MANY, *trees)] + OTHERS
+    device, rounds = arguments.device, arguments.rounds
+    trees = [(task, TREE.format(size)) for task in TASKS for size in SIZES]
+    large = [(task, TREE.format(LARGE)) for task in TASKS]
+    main_work = [(task, what) for task in TASKS for what in (MANY, TREE.format(1_000_000))]
     older = (HERE, "padded") if arguments.older is None else (arguments.older.resolve(), "older")
-    best: dict[str, list[float]] = {}
-    tokens: list[int] = []
-    for number in range(arguments.rounds):
-        values = []
-        for folder, side in (older, (HERE, "packed")):
-            log(f"round {number + 1} of {arguments.rounds}: {side}")
-            found = times_of(folder, side, device, work)
-            seconds = [row[0] for row in found]
-            best[side] = [min(pair) for pair in zip(seconds, best.get(side, seconds), strict=True)]
-            tokens, hashes = [row[2] for row in found], [row[3] for row in found]
-            values.append(hashes)
-        assert values[0] == values[1], "the two give different values"
-    before, after = best[older[1]], best["packed"]
-
-    def rows(chosen: list[int]) -> list[list[str]]:
-        return [
-            [*work[i], f"{tokens[i]:,}", f"{before[i]:.4g}", f"{after[i]:.4g}",
-             f"{tokens[i] / before[i] / 1e6:.2f}", f"{tokens[i] / after[i] / 1e6:.2f}",
-             f"{before[i] / after[i]:.1f}"]
-            for i in chosen
-        ]  # fmt: skip
-
-    head = ["model", "what", "tokens", "older, s", "newer, s"]
-    head += ["older, M tokens/s", "newer, M tokens/s", "older / newer"]
-    places = range(len(work))
-    growth = [
-        [task, *(f"{slope(_points(task, side, work, tokens)):.2f}" for side in (before, after))]
-        for task in TASKS
-    ]
+    before, after = in_turns(
+        [older, (HERE, "packed")], device, [*main_work, *trees, *OTHERS], rounds
+    )
+    (more,) = in_turns([(HERE, "packed")], device, large, rounds)
+    seconds = ", ".join(f"{found.clock:.3g}" for found in more.values())
     parts = [
         heading("The transformer in batches"),
-        INTRODUCTION.format(cores=os.cpu_count(), device=device, rounds=arguments.rounds),
+        INTRODUCTION.format(cores=os.cpu_count(), device=device, rounds=rounds),
         "## Many short expressions, and a tree of a million tokens\n",
-        *table(head, rows([i for i in places if work[i][1] in (MANY, trees[4])]), words=2),
+        compared(before, after, main_work),
         "\n## Time against tokens: balanced trees, whole runs\n",
-        *table(head, rows([i for i in places if work[i][1] in trees[:4] + trees[5:]]), words=2),
-        "",
-        *table(["task", "older grows as tokens to the", "newer"], growth, words=1),
+        compared(before, after, trees),
+        GROWTH.format(first=FITTED_FROM, large=LARGE, seconds=seconds),
+        growth([before, after | more]),
         "\n## Other work\n",
-        *table(head, rows([work.index(other) for other in OTHERS]), words=2),
-    ]  # fmt: skip
+        compared(before, after, OTHERS),
+    ]
     if not arguments.no_compile:
-        parts += ["", _compiled(device, after, work)]
+        parts += ["\n## What torch.compile adds\n", COMPILED, compiled(device, after)]
     out = arguments.out or HERE / "results" / f"packed{'_gpu' if device == 'cuda' else ''}.md"
     out.write_text("\n".join(parts) + "\n")
     print(out.read_text())
@@ -193,30 +241,20 @@ def main() -> None:
 INTRODUCTION = """\
 `predict` of an older version, which pads a batch and keeps every position to the end, and of this
 one, which drops positions that have become zero and sequences that have halted (`model/packed.py`).
-The same expressions, in turns, in one run; the least time of {rounds} rounds of three calls after a
-first one. {cores} cores, {device}. Both gave the same values everywhere.
+The same expressions, in turns, in one run; the least time of {rounds} rounds of up to three calls,
+after a first one. {cores} cores, {device}; where others use them too, CPU time is steadier than the
+clock. Both gave the same values everywhere.
 """
 
+GROWTH = """
+Time grows as tokens to the power of (least squares from {first:,} tokens on; for this version up to
+{large:,}, which took {seconds} s):
+"""
 
-def _points(
-    task: str, seconds: list[float], work: list[tuple[str, str]], tokens: list[int]
-) -> list[tuple[int, float]]:
-    chosen = [i for i, (name, what) in enumerate(work) if name == task and "balanced" in what]
-    return [(tokens[i], seconds[i]) for i in chosen]
-
-
-def _compiled(device: str, after: list[float], work: list[tuple[str, str]]) -> str:
-    """What `torch.compile` adds to the parts of the layer that it can take as a whole."""
-    chosen = [(task, what) for task in TASKS for what in (MANY, TREE.format(1_000_000))]
-    before = [after[work.index(one)] for one in chosen]
-    log("torch.compile")
-    found = times_of(HERE, "compiled", device, chosen)
-    rows = [
-        [*one, f"{plain:.4g}", f"{best:.4g}", f"{plain / best:.2f}", f"{first:.1f}"]
-        for one, plain, (best, first, *_) in zip(chosen, before, found, strict=True)
-    ]
-    head = ["task", "what", "plain, s", "compiled, s", "plain / compiled", "first call, s"]
-    return "\n".join(["## torch.compile\n", *table(head, rows, words=2)])
+COMPILED = """\
+The counts, the mask and the clusters, compiled for any length; how many clusters and tokens are
+left is known only as it runs, so no more can be taken as a whole. The first call compiles.
+"""
 
 
 if __name__ == "__main__":

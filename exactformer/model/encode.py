@@ -65,7 +65,7 @@ def require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> 
     most = MOST_OPERANDS.get(dtype, 0)
     if not most:
         raise ValueError(f"expected float32, float16 or bfloat16, found {dtype}")
-    for expression in expressions if max(map(len, expressions)) > most else ():
+    for expression in expressions if max(len(e.ids) for e in expressions) > most else ():
         bound = expression.algebra.max_fan_in
         if (bound is not None and bound <= most) or len(expression) <= most:
             continue

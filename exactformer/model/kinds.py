@@ -15,7 +15,7 @@ from exactformer.model.alike import Stretches, one_of_each_hash, stretches
 from exactformer.model.alphabet import Alphabet
 from exactformer.model.circuit import Weights, evaluate_clusters
 
-MOST_REMEMBERED = 1 << 20  # symbols of clusters, and rows of the alphabet
+MOST_REMEMBERED = 1 << 17  # symbols of clusters, and rows of the alphabet
 
 
 class Known(NamedTuple):

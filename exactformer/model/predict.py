@@ -160,7 +160,7 @@ def require_outcomes(
 
 def _in_order(expressions: Sequence[Expression], tokens: int) -> list[range]:
     """Places of expressions that run together without padding: so many tokens, or a little more."""
-    ends = np.cumsum([len(expression) for expression in expressions])
+    ends = np.cumsum([len(expression.ids) for expression in expressions])
     first = np.flatnonzero(np.diff((ends - 1) // tokens, prepend=-1))
     return [range(*pair) for pair in pairwise([*first.tolist(), len(expressions)])]
 
