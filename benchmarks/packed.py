@@ -109,7 +109,7 @@ for name, what in work:
     predict = (lambda part: padded(model, part)) if side == "padded" else model.predict
     run = lambda: [predict(part) for part in parts]
     first, _, found = timed(run)
-    clock, cpu, _ = zip(*(timed(run) for _ in range(1 if first > 3 else 3)))
+    clock, cpu, _ = zip(*(timed(run) for _ in range(max(1, min(20, int(3 / first))))))
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
     print(json.dumps([min(clock), min(cpu), first, tokens, digest]), flush=True)
 """
@@ -241,7 +241,7 @@ def main() -> None:
 INTRODUCTION = """\
 `predict` of an older version, which pads a batch and keeps every position to the end, and of this
 one, which drops positions that have become zero and sequences that have halted (`model/packed.py`).
-The same expressions, in turns, in one run; the least time of {rounds} rounds of up to three calls,
+The same expressions, in turns, in one run; the least time of {rounds} rounds of up to 20 calls,
 after a first one. {cores} cores, {device}; where others use them too, CPU time is steadier than the
 clock. Both gave the same values everywhere.
 """
