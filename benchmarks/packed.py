@@ -108,8 +108,8 @@ for name, what in work:
     tokens = sum(len(e) for part in parts for e in part)
     predict = (lambda part: padded(model, part)) if side == "padded" else model.predict
     run = lambda: [predict(part) for part in parts]
-    first, _, found = timed(run)
-    clock, cpu, _ = zip(*(timed(run) for _ in range(max(1, min(20, int(3 / first))))))
+    seconds, first, found = timed(run)
+    clock, cpu, _ = zip(*(timed(run) for _ in range(max(1, min(20, int(3 / seconds))))))
     digest = hashlib.sha256(json.dumps(found).encode()).hexdigest()
     print(json.dumps([min(clock), min(cpu), first, tokens, digest]), flush=True)
 """
@@ -120,7 +120,7 @@ class Timed(NamedTuple):
 
     clock: float
     cpu: float  # of all threads together
-    first: float  # of the first call, on the clock
+    first: float  # of the first call, in CPU time
     tokens: int
     values: str  # a hash of them
 
@@ -162,10 +162,10 @@ def compared(older: dict[Work, Timed], newer: dict[Work, Timed], chosen: Sequenc
         rows.append([
             *one, f"{after.tokens:,}", f"{before.clock:.3g}", f"{after.clock:.3g}",
             *(f"{speed:.2f}" for speed in speeds),
-            f"{before.clock / after.clock:.1f}", f"{before.cpu / after.cpu:.1f}",
+            *(f"{older / newer:.1f}" for older, newer in zip(before[:3], after[:3], strict=True)),
         ])  # fmt: skip
     head = ["model", "what", "tokens", "older, s", "newer, s"]
-    head += ["older, M tokens/s", "newer, M tokens/s", "older / newer", "by CPU time"]
+    head += ["older, M tokens/s", "newer, M tokens/s", "older / newer", "by CPU time", "first call"]
     return "\n".join(table(head, rows, words=2))
 
 
@@ -194,8 +194,8 @@ def compiled(device: str, newer: dict[Work, Timed]) -> str:
     rows = []
     for one, found in zip(chosen, times_of(HERE, "compiled", device, chosen), strict=True):
         assert found.values == newer[one].values
-        plain = newer[one].clock
-        cells = [f"{plain:.3g}", f"{found.clock:.3g}", f"{plain / found.clock:.2f}"]
+        plain = newer[one].cpu
+        cells = [f"{plain:.3g}", f"{found.cpu:.3g}", f"{plain / found.cpu:.2f}"]
         rows.append([*one, *cells, f"{found.first:.1f}"])
     head = ["task", "what", "plain, s", "compiled, s", "plain / compiled", "first call, s"]
     return "\n".join(table(head, rows, words=2))
@@ -220,8 +220,10 @@ def main() -> None:
     (more,) = in_turns([(HERE, "packed")], device, large, rounds)
     seconds = ", ".join(f"{found.clock:.3g}" for found in more.values())
     parts = [
-        heading("The transformer in batches"),
-        INTRODUCTION.format(cores=os.cpu_count(), device=device, rounds=rounds),
+        heading("The transformer in batches").replace(str(arguments.older), "OLDER"),
+        INTRODUCTION.format(
+            cores=os.cpu_count(), device=device, rounds=rounds, load=os.getloadavg()[2]
+        ),
         "## Many short expressions, and a tree of a million tokens\n",
         compared(before, after, main_work),
         "\n## Time against tokens: balanced trees, whole runs\n",
@@ -241,9 +243,10 @@ def main() -> None:
 INTRODUCTION = """\
 `predict` of an older version, which pads a batch and keeps every position to the end, and of this
 one, which drops positions that have become zero and sequences that have halted (`model/packed.py`).
-The same expressions, in turns, in one run; the least time of {rounds} rounds of up to 20 calls,
-after a first one. {cores} cores, {device}; where others use them too, CPU time is steadier than the
-clock. Both gave the same values everywhere.
+The same expressions, in turns, in one run; the least time of {rounds} rounds of up to 20 calls
+after a first one, in which nothing is remembered yet of either version's kinds. {cores} cores,
+{device}, load {load:.1f} at the end: where others use the cores too, only short calls find a quiet
+moment, and CPU time is what compares. Both gave the same values.
 """
 
 GROWTH = """
@@ -253,7 +256,8 @@ Time grows as tokens to the power of (least squares from {first:,} tokens on; fo
 
 COMPILED = """\
 The counts, the mask and the clusters, compiled for any length; how many clusters and tokens are
-left is known only as it runs, so no more can be taken as a whole. The first call compiles.
+left is known only as it runs, so no more can be taken as a whole. The first call compiles. Seconds
+are CPU time.
 """
 
 
