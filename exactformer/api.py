@@ -279,7 +279,7 @@ class Model:
 
     def _expression(self, text: Text) -> Expression:
         expression = text if isinstance(text, Expression) else parse(self.algebra, text)
-        if expression.algebra != self.algebra:
+        if expression.algebra is not self.algebra and expression.algebra != self.algebra:
             raise ValueError(
                 f"expected an expression of {self.algebra.name!r}, "
                 f"found one of {expression.algebra.name!r}"

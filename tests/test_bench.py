@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import exactformer as ef
+from exactformer.bench.batches import LOOPED, TRANSFORMER
 from exactformer.bench.measure import Case, Timing, growth, sizes_up_to, time_in_turns
 from exactformer.bench.rivals import ENGINE, EVAL, FLOORS, PROGRAMS, TooDeep, programs
 from exactformer.bench.shapes import MIXES, SHAPES, make_ids, text_of
@@ -154,6 +155,9 @@ def test_json():
         assert row["growth"] is None  # of one size
     assert max(row["ratio"] for row in rows if row["program"] in FLOORS) == 1
     assert found["headline"] == []
+    (batch,) = found["batches"]
+    assert (batch["task"], batch["problems"]) == ("arithmetic", 6)
+    assert set(batch["seconds"]) == {TRANSFORMER, LOOPED}
 
 
 def test_page(tmp_path):
