@@ -353,6 +353,12 @@ def test_recipes():
     settings = {"estimator": "search", "attempts": "2", "spread": "0.2"}  # words, or not
     changed = recipe_by_method("staged", boolean(), settings)
     assert changed == replace(recipe, estimator="search", attempts=2, spread=0.2)
+    narrow = recipe_by_method("staged", boolean(), {"width": "6"})
+    state = begin(boolean(), narrow, [1])
+    weights = export(boolean(), state.tensors, 0, narrow.width)
+    assert isinstance(weights.f, MLP)
+    assert weights.f.W_1.shape == (7, 6)
+    assert weights.f.W_1.all()
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ class Recipe:
     check_strings: int = 256  # depth-2 expressions that must come out right to end an attempt
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01
+    width: int | None = None  # units of the hidden layer; None: as many as the paper's
     level_texts: int = 512  # in plain notation: short texts that teach the gate of levels
     level_steps: int = 300  # of the estimator on it, at most
 
@@ -113,6 +114,10 @@ class EndToEnd:
     floor: float = 0.05  # and then falls, as a cosine, to this fraction
 
     @property
+    def width(self) -> None:
+        """The paper's."""
+
+    @property
     def epoch_steps(self) -> int:
         return self.depth_one_steps + self.joint_steps
 
@@ -175,6 +180,8 @@ def _read(name: str, kind: object, value: object) -> object:
     """A setting of the kind that its field has. Only what has no simple kind is not read."""
     if not isinstance(value, str) or kind is str:
         return value
+    if kind == int | None:
+        kind = int
     try:
         if kind is bool:
             return {"true": True, "false": False}[value.lower()]
