@@ -7,6 +7,7 @@ A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, isfinite
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
@@ -180,8 +181,10 @@ def _read(name: str, kind: object, value: object) -> object:
     """A setting of the kind that its field has. Only what has no simple kind is not read."""
     if not isinstance(value, str) or kind is str:
         return value
-    if kind == int | None:
-        kind = int
+    if NoneType in get_args(kind):
+        if value == "none":
+            return None
+        kind = int if int in get_args(kind) else kind
     try:
         if kind is bool:
             return {"true": True, "false": False}[value.lower()]
