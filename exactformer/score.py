@@ -5,14 +5,15 @@ operands. Any other domain, and weights that are given, must cover the file them
 must mean by each operator what the labels do. Whatever is outside is refused by name, never
 guessed.
 
-A file is read once, whatever its size, and refused if any line of it is bad. Its rows then wait as
-tokens, most of them on disk, for the weights that the file turned out to need.
+A file is read once, whatever its size, and refused if any line of it is bad. Native text goes
+through the engine as it is read; other rows wait as tokens, most of them on disk, for the weights
+that the file turned out to need.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -31,12 +32,15 @@ from exactformer.domains.formats.labelled import (
     read_nangia_rows,
     read_tsv_rows,
 )
-from exactformer.domains.formats.lines import Lines
+from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.model.iterations import require_feasible
 from exactformer.named import find_weights, is_constructed
 from exactformer.problems.files import is_rows
+
+if TYPE_CHECKING:
+    from exactformer.engine.cpu import CpuEngine
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
@@ -114,11 +118,11 @@ def score(
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
 ) -> Score:
-    """Evaluate every row of a file and compare with its label, by `Model.evaluate`.
+    """Evaluate every row of a file and compare with its label.
 
     `most_work` bounds what the transformer may spend on one expression.
     """
-    with Lines.of(path) as file, Kept[Row[Content]]() as kept:
+    with Lines.of(path) as file:
         if is_rows(file.header):
             raise ValueError(
                 f"{path}: expected labels, found problems as `sample --out` writes them: "
@@ -128,38 +132,88 @@ def score(
         median = _median(domain, format, median)
         if format == "bowman" and domain != boolean():
             raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
-        uses: dict[Use, int] = {}  # the line in which each use of an operator is first seen
-        for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
-            kept.keep([block])
+        model = _certified(load(weights, domain), weights) if format == "tsv" else None
+        fast = model.fast_engine(engine) if model else None
+        if model and fast:
+            tally = _score_lines(fast, file, progress)
+        else:
+            uses: dict[Use, int] = {}  # the line in which each use of an operator is first seen
+            with Kept[list[Row[Content]]]() as kept:
+                for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
+                    kept.keep([block])
+                    progress("bytes", file.done, file.size)
+                model = model or _certified(_model(domain, format, uses, weights, median), weights)
+                tally = _score_kept(format, model, engine, kept, progress, str(path), most_work)
+    used = "fast" if model.fast_engine(engine) else "model"
+    facts = (path, format, model.algebra, median, weights, "exact", used)
+    return Score(*facts, tally.correct, tally.total, tuple(tally.wrong))
+
+
+def _certified(model: Model, weights: str) -> Model:
+    verdict = model.certify().verdict
+    if verdict != "exact":
+        raise ValueError(
+            f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
+        )
+    return model
+
+
+@dataclass
+class _Tally:
+    correct: int = 0
+    total: int = 0
+    wrong: list[Wrong] = field(default_factory=list)  # the first of them
+
+
+def _score_lines(engine: "CpuEngine", file: Lines, progress: Progress) -> _Tally:
+    """Native text: labels are compared as lines are read, many at a time."""
+    from exactformer.engine.rows import Rows, all_right
+
+    def blocks() -> Iterator[Rows]:
+        for number, lines in file.blocks():
+            array = np.frombuffer(lines, dtype=np.uint8)
+            yield engine.rows(array, number, SHOWN_PROBLEMS, labelled=True)
             progress("bytes", file.done, file.size)
-        model = _model(domain, format, uses, weights, median)
-        verdict = model.certify().verdict
-        if verdict != "exact":
-            raise ValueError(
-                f"the weights {weights} are not certified ({verdict}): "
-                f"`exactformer certify` says why"
-            )
-        used = "fast" if model.fast_engine(engine) else "model"
 
-        def evaluate(expressions: Sequence[Expression]) -> list[str]:
-            if used == "model":
-                for expression in expressions:
-                    require_feasible(expression, most_work, f"{path}: {expression!r}: ")
-            return model.evaluate(expressions, used)
+    tally, symbols = _Tally(), engine.algebra.values
+    for values, labels, _ in all_right(file.name, blocks()):
+        wrong = np.flatnonzero(values != labels)
+        for i in wrong[: SHOWN_ROWS - len(tally.wrong)].tolist():
+            said, found = symbols[labels[i]], symbols[values[i]]
+            tally.wrong.append(Wrong(tally.total + i + 1, said, found))
+        tally.total += len(values)
+        tally.correct += len(values) - len(wrong)
+    return tally
 
-        wrong: list[Wrong] = []
-        done = correct = 0
-        for block in kept:
-            contents = [row.content for row in block]
-            answers = _answers(format, model.algebra, contents, evaluate)
-            for row, answer in zip(block, answers, strict=True):
-                correct += answer == row.label
-                if answer != row.label and len(wrong) < SHOWN_ROWS:
-                    wrong.append(Wrong(row.line, row.label, answer))
-            done += len(block)
-            progress("rows", done, kept.count)
-    facts = (path, format, model.algebra, median, weights, verdict, used)
-    return Score(*facts, correct, done, tuple(wrong))
+
+def _score_kept(
+    format: Format,
+    model: Model,
+    engine: EngineName,
+    kept: Kept[list[Row[Content]]],
+    progress: Progress,
+    name: str,
+    most_work: int | None,
+) -> _Tally:
+    """Rows that waited for their weights, or that the transformer is to evaluate."""
+
+    def evaluate(expressions: Sequence[Expression]) -> list[str]:
+        if model.fast_engine(engine) is None:
+            for expression in expressions:
+                require_feasible(expression, most_work, f"{name}: {expression!r}: ")
+        return model.evaluate(expressions, engine)
+
+    tally = _Tally()
+    for block in kept:
+        contents = [row.content for row in block]
+        answers = _answers(format, model.algebra, contents, evaluate)
+        for row, answer in zip(block, answers, strict=True):
+            tally.correct += answer == row.label
+            if answer != row.label and len(tally.wrong) < SHOWN_ROWS:
+                tally.wrong.append(Wrong(row.line, row.label, answer))
+        tally.total += len(block)
+        progress("rows", tally.total, kept.count)
+    return tally
 
 
 def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:

@@ -7,6 +7,7 @@ canonical spelling. Indices are unsigned, because numba would else check each fo
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -28,6 +29,7 @@ PROGRAMS = (ENGINE, ONE_CORE, *FLOORS, MODEL, STACK_MACHINE, EVAL)
 
 U = np.uint64
 ONE = U(1)
+allocating = partial(compiled, allocates=True)
 
 
 class TooDeep(Exception):
@@ -60,7 +62,7 @@ def programs(model: Model) -> dict[str, Program]:
     }
 
 
-@compiled
+@allocating
 def _plain_boolean(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -88,7 +90,7 @@ def _plain_boolean(text):
     return values[0]
 
 
-@compiled
+@allocating
 def _plain_arithmetic(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -111,7 +113,7 @@ def _plain_arithmetic(text):
     return values[0]
 
 
-@compiled
+@allocating
 def _tuned_infix(text, table, row, width):
     """The last value stays in a register. What waits for an operand, `a+` or `a*`, is a row of a
     table of results, so that no operator is decided by a jump.
@@ -133,19 +135,26 @@ def _tuned_infix(text, table, row, width):
     return value
 
 
-def _tuned(operators: dict[str, Callable[[int, int], int]], n_values: int):
-    """The tuned machine with the tables of a task."""
+def _tables(operators: dict[str, Callable[[int, int], int]], n_values: int):
+    """What the tuned machine looks up."""
     every = range(n_values)
     table = [rule(a, b) for rule in operators.values() for a in every for b in every]
     row = np.zeros(256, dtype=np.uint8)
     for number, operator in enumerate(operators):
         row[ord(operator)] = number * n_values**2
-    results = np.array(table, dtype=np.uint8)
-    return lambda text: _tuned_infix(text, results, row, U(n_values))
+    return np.array(table, dtype=np.uint8), row, U(n_values)
+
+
+TABLES = {
+    "boolean": _tables(
+        {"&": lambda a, b: a & b, "|": lambda a, b: a | b, "~": lambda a, b: 1 - b}, 2
+    ),
+    "arithmetic": _tables({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 10}, 10),
+}
 
 
 @njit(nogil=True)
-def _listops_value(operator, values, base, n_values):
+def listops_value(operator, values, base, n_values):
     """Of two or three operands from `base` on. Operators by one of their letters."""
     a, b = values[base], values[base + ONE]
     low, high = min(a, b), max(a, b)
@@ -165,7 +174,7 @@ def _listops_value(operator, values, base, n_values):
     return (a + b) % 10
 
 
-@compiled
+@allocating
 def _plain_listops(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -181,7 +190,7 @@ def _plain_listops(text):
         elif char == 41:  # )
             n_spans -= ONE
             base = U(bases[n_spans])
-            values[base] = _listops_value(operators[n_spans], values, base, n_values)
+            values[base] = listops_value(operators[n_spans], values, base, n_values)
             n_values = base + ONE
         elif char <= 57:
             values[n_values] = char - 48
@@ -191,7 +200,7 @@ def _plain_listops(text):
     return values[0]
 
 
-@compiled
+@allocating
 def _tuned_listops(text):
     """Jumps over what must follow: `( MAX ` is six bytes and `( SM ` five; all else is two."""
     values = np.empty(len(text) // 2 + 1, np.uint8)
@@ -209,7 +218,7 @@ def _tuned_listops(text):
         elif char == 41:  # )
             n_spans -= ONE
             base = U(bases[n_spans])
-            values[base] = _listops_value(operators[n_spans], values, base, n_values)
+            values[base] = listops_value(operators[n_spans], values, base, n_values)
             n_values = base + ONE
             i += U(2)
         else:
@@ -220,14 +229,8 @@ def _tuned_listops(text):
 
 
 COMPILED = {
-    "boolean": (
-        _plain_boolean,
-        _tuned({"&": lambda a, b: a & b, "|": lambda a, b: a | b, "~": lambda a, b: 1 - b}, 2),
-    ),
-    "arithmetic": (
-        _plain_arithmetic,
-        _tuned({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 10}, 10),
-    ),
+    "boolean": (_plain_boolean, lambda text: _tuned_infix(text, *TABLES["boolean"])),
+    "arithmetic": (_plain_arithmetic, lambda text: _tuned_infix(text, *TABLES["arithmetic"])),
     "listops": (_plain_listops, _tuned_listops),
 }
 
