@@ -116,15 +116,11 @@ def run_shards(
     progress = _Progress(shards, folder)
     with start_workers(min(workers, len(unfinished))) as pool, bar() as tell:
         waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in unfinished}
-        try:
-            while waiting:
-                done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
-                for future in done:
-                    future.result()
-                tell("seeds", progress.look(), progress.total)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        while waiting:
+            done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                future.result()
+            tell("seeds", progress.look(), progress.total)
 
 
 def _run_quietly(shard: Shard, folder: Path, device: str) -> None:

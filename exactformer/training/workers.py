@@ -3,16 +3,30 @@
 import os
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from contextlib import contextmanager
+from multiprocessing import active_children, get_context
 
 import torch
 
 LOOK_SECONDS = 0.5
 
 
-def start_workers(count: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(count, get_context("spawn"), _start, (os.getpid(),))
+@contextmanager
+def start_workers(count: int) -> Iterator[ProcessPoolExecutor]:
+    """They end with the context, at once if by an exception: what is finished is on the disk."""
+    others = active_children()
+    pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (os.getpid(),))
+    try:
+        yield pool
+    except BaseException:
+        for process in active_children():
+            if process not in others:
+                process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def _start(parent: int) -> None:
