@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
@@ -22,6 +21,7 @@ from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations
 from exactformer.model.predict import Outcome, predict, require_outcomes
+from exactformer.model.remembered import remembered
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.trace import (
@@ -59,7 +59,7 @@ class Model:
     def __post_init__(self) -> None:
         expect(self.algebra, Algebra, AN_ALGEBRA)
 
-    @cached_property
+    @remembered
     def sha256(self) -> str:
         """The hash of its weights file, which covers the algebra and all that computes."""
         return to_file(self.algebra, self.weights, {}).sha256
@@ -160,14 +160,14 @@ class Model:
             return None
         raise ValueError(f"engine: expected auto, fast or model, found {engine!r}")
 
-    @cached_property
+    @remembered
     def _engine_soon_made(self) -> "CpuEngine | None":
         try:
             return self._engine if soon_made(self.algebra) else None
         except ValueError:
             return None
 
-    @cached_property
+    @remembered
     def _engine(self) -> "CpuEngine":
         from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
         from exactformer.engine.device import DeviceEngine
@@ -283,14 +283,14 @@ class Model:
         return expression
 
     def certify(self) -> Certificate:
-        """The verdict on the weights, which is found once."""
+        """The verdict on the weights: found once, and again if a tensor was changed in place."""
         return self._certificate
 
-    @cached_property
+    @remembered
     def _certificate(self) -> Certificate:
         return certify(self.algebra, self.weights, self._findings)
 
-    @cached_property
+    @remembered
     def _findings(self) -> Findings:
         """The finite check alone: all that the fast engine asks for."""
         return findings(self.algebra, self.weights)

@@ -85,13 +85,13 @@ def test_too_much_work_is_refused():
 def test_the_weights_are_checked_once(monkeypatch):
     """By evaluating, certifying and scoring together."""
     checks = []
-    real = certify.check
+    real = certify.check_all
 
     def counted(*arguments):
         checks.append(arguments)
         return real(*arguments)
 
-    monkeypatch.setattr(certify, "check", counted)
+    monkeypatch.setattr(certify, "check_all", counted)
     model = construct(ef.boolean())
     assert model.evaluate(TEXT) == "1"
     assert model.certify() is model.certify()

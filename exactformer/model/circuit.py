@@ -26,7 +26,6 @@ feedforward and dense vectors; both are computed in float64 as `exact.py` says.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -35,6 +34,7 @@ from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
 from exactformer.model.exact import RowByRow, product
+from exactformer.model.remembered import remembered
 
 
 @runtime_checkable
@@ -73,17 +73,17 @@ class Weights:
         if (self.G_L is None) != (self.directions is None):
             raise ValueError("expected a gate of levels with directions, or neither")
 
-    @cached_property
+    @remembered
     def to_dense(self) -> RowByRow:
         """One-hot rows times E, in float64."""
         return RowByRow(lambda Y: product(Y, self._dense_vectors).float())
 
-    @cached_property
+    @remembered
     def to_one_hot(self) -> RowByRow:
         """Where dense rows times the transpose of E, in float64, give more than one half."""
         return RowByRow(lambda X: (product(X, self._dense_vectors.mT) > 0.5).float())
 
-    @cached_property
+    @remembered
     def kinds(self) -> dict[torch.dtype, Any]:
         """What `kinds.py` remembers of these weights."""
         return {}

@@ -1,7 +1,6 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float, Int
@@ -9,6 +8,7 @@ from torch import Tensor
 
 from exactformer.model.architecture import Activation
 from exactformer.model.exact import RowByRow, in_float32, product
+from exactformer.model.remembered import remembered
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -48,7 +48,7 @@ class MLP:
         W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
         return MLP(W_1, b_1, W_2, b_2, self.activation)
 
-    @cached_property
+    @remembered
     def _row_by_row(self) -> RowByRow:
         return RowByRow(lambda H: in_float32(self._rows(H)))
 
@@ -69,13 +69,9 @@ class Table:
 
     bags: Int[Tensor, "R SD"]
     outputs: Int[Tensor, "R D"]
-    _sorted: tuple[Tensor, Tensor] = field(init=False, repr=False)  # hashes, and whose they are
 
     def __post_init__(self) -> None:
-        hashes, order = hash_rows(self.bags.to(torch.int64)).sort()
-        if len(hashes.unique()) < len(hashes):
-            raise ValueError("two bags of the table share one hash")
-        object.__setattr__(self, "_sorted", (hashes, order))
+        _ = self._sorted  # so that a table that cannot be used is refused here
 
     @property
     def slots(self) -> int:
@@ -87,7 +83,15 @@ class Table:
     def to(self, device: torch.device | str) -> "Table":
         return Table(self.bags.to(device), self.outputs.to(device))
 
-    @cached_property
+    @remembered
+    def _sorted(self) -> tuple[Tensor, Tensor]:
+        """Hashes, and whose they are."""
+        hashes, order = hash_rows(self.bags.to(torch.int64)).sort()
+        if len(hashes.unique()) < len(hashes):
+            raise ValueError("two bags of the table share one hash")
+        return hashes, order
+
+    @remembered
     def _row_by_row(self) -> RowByRow:
         return RowByRow(self._rows)
 
@@ -127,7 +131,7 @@ class Units:
         parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
         return Units(*(part.to(device) for part in parts), D=self.D)
 
-    @cached_property
+    @remembered
     def _row_by_row(self) -> RowByRow:
         return RowByRow(self._rows)
 
