@@ -31,7 +31,7 @@ from exactformer.domains.formats.labelled import (
     read_nangia_rows,
     read_tsv_rows,
 )
-from exactformer.domains.formats.lines import Lines
+from exactformer.domains.formats.lines import Lines, Part
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.model.iterations import require_feasible
@@ -47,6 +47,8 @@ Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many 
 
 # What is kept of a row: codes of Nangia's notation, or token ids, or both formulas of a pair.
 Content = bytes | tuple[bytes, bytes]
+Uses = dict[Use, int]  # the line in which each use of an operator is first seen
+Chosen = tuple[Model, Literal["fast", "model"]]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Score:
-    file: Path
+    file: Path | Part
     format: Format
     algebra: Algebra
     median: Median | None  # what the labels take for MED; None where there is no such choice
@@ -106,40 +108,27 @@ class Score:
 
 def score(
     domain: Algebra,
-    path: Path,
+    path: Path | Part,
     format: Format | None = None,
     weights: str = "constructed",
     median: Median | None = None,
     engine: EngineName = "auto",
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
+    chosen: Chosen | None = None,
 ) -> Score:
     """Evaluate every row of a file and compare with its label, by `Model.evaluate`.
 
-    `most_work` bounds what the transformer may spend on one expression.
+    `most_work` bounds what the transformer may spend on one expression. For a part of a file,
+    `chosen` is what `choose` gives for the whole.
     """
     with Lines.of(path) as file, Kept[Row[Content]]() as kept:
-        if is_rows(file.header):
-            raise ValueError(
-                f"{path}: expected labels, found problems as `sample --out` writes them: "
-                f"--predictions FILE scores a model's answers to them"
-            )
-        format = format or guess_format(domain, file.header)
-        median = _median(domain, format, median)
-        if format == "bowman" and domain != boolean():
-            raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
-        uses: dict[Use, int] = {}  # the line in which each use of an operator is first seen
+        format, median = settled(domain, file, format, median)
+        uses: Uses = {}
         for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
             kept.keep([block])
             progress("bytes", file.done, file.size)
-        model = _model(domain, format, uses, weights, median)
-        verdict = model.certify().verdict
-        if verdict != "exact":
-            raise ValueError(
-                f"the weights {weights} are not certified ({verdict}): "
-                f"`exactformer certify` says why"
-            )
-        used = "fast" if model.fast_engine(engine) else "model"
+        model, used = chosen or choose(domain, format, uses, weights, median, engine)
 
         def evaluate(expressions: Sequence[Expression]) -> list[str]:
             if used == "model":
@@ -158,8 +147,51 @@ def score(
                     wrong.append(Wrong(row.line, row.label, answer))
             done += len(block)
             progress("rows", done, kept.count)
-    facts = (path, format, model.algebra, median, weights, verdict, used)
+    facts = (path, format, model.algebra, median, weights, "exact", used)
     return Score(*facts, correct, done, tuple(wrong))
+
+
+def settled(
+    domain: Algebra, file: Lines, format: Format | None, median: Median | None
+) -> tuple[Format, Median | None]:
+    """The format of a file and its rule for the median, whether they were given or not."""
+    if is_rows(file.header):
+        raise ValueError(
+            f"{file.name}: expected labels, found problems as `sample --out` writes them: "
+            f"--predictions FILE scores a model's answers to them"
+        )
+    format = format or guess_format(domain, file.header)
+    median = _median(domain, format, median)
+    if format == "bowman" and domain != boolean():
+        raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
+    return format, median
+
+
+def uses_in(domain: Algebra, path: Path | Part, format: Format) -> Uses:
+    """What decides on the weights: all that is read of a file before any of it is evaluated."""
+    uses: Uses = {}
+    with Lines.of(path) as file:
+        for _ in _rows(file, format, domain, uses):
+            pass
+    return uses
+
+
+def choose(
+    domain: Algebra,
+    format: Format,
+    uses: Uses,
+    weights: str,
+    median: Median | None,
+    engine: EngineName,
+) -> Chosen:
+    """The model for a file, and what evaluates with it. Weights that are not exact are refused."""
+    model = _model(domain, format, uses, weights, median)
+    verdict = model.certify().verdict
+    if verdict != "exact":
+        raise ValueError(
+            f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
+        )
+    return model, "fast" if model.fast_engine(engine) else "model"
 
 
 def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:
@@ -174,9 +206,7 @@ def _median(domain: Algebra, format: Format, median: Median | None) -> Median | 
     return median or PUBLISHED_MEDIAN if published and domain == listops() else None
 
 
-def _rows(
-    file: Lines, format: Format, domain: Algebra, uses: dict[Use, int]
-) -> Iterator[Row[Content]]:
+def _rows(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Row[Content]]:
     """What is kept of each row. `uses` is filled while a file in Nangia's notation is read."""
     if format == "bowman":
         for line, relation, pair in read_bowman_rows(file):

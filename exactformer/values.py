@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import in_blocks
-from exactformer.domains.formats.lines import Lines, all_right, opened, size_of
+from exactformer.domains.formats.lines import (
+    Lines,
+    Part,
+    all_right,
+    first_line_of,
+    opened,
+    size_of,
+)
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.choice import EngineName, require_transformer
@@ -62,7 +69,12 @@ class Evaluator:
         with bar() as tell:
             return self._run([expression], [""], lambda s: tell("positions", s * total, total))[0]
 
-    def line_values(self, path: Path, syntax: Syntax = "native") -> Iterator[str]:
+    def prepare(self) -> None:
+        """Find or make what it evaluates with; otherwise that is done when it is needed."""
+        if self._fast_engine() is None:
+            _ = self._model
+
+    def line_values(self, path: Path | Part, syntax: Syntax = "native") -> Iterator[str]:
         """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
         the bad lines are reported as a ValueError.
         """
@@ -71,10 +83,11 @@ class Evaluator:
             from exactformer.engine.stream import line_values, window_size
             from exactformer.progress import bar, is_typed
 
-            with opened(path) as file, bar(shown=not is_typed(path)) as tell:
+            with opened(path) as file, bar(shown=not is_typed(str(path))) as tell:
                 size = size_of(file)
                 window = window_size(fast, size)
-                values = line_values(fast, file, lambda done: tell("bytes", done, size), window)
+                told, first = (lambda done: tell("bytes", done, size)), first_line_of(path)
+                values = line_values(fast, file, told, window, first)
                 yield from all_right(str(path), values)
         elif fast:
             for block, _, _ in self._blocks(path, syntax):
@@ -82,13 +95,13 @@ class Evaluator:
         else:
             yield from (str(outcome.value) for outcome in self.line_outcomes(path, syntax))
 
-    def line_outcomes(self, path: Path, syntax: Syntax = "native") -> "Iterator[Outcome]":
+    def line_outcomes(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Outcome]":
         """The same by the transformer, each with its iterations."""
         for block, places, told in self._blocks(path, syntax):
             yield from self._run(block, places, told)
 
     def _blocks(
-        self, path: Path, syntax: Syntax
+        self, path: Path | Part, syntax: Syntax
     ) -> Iterator[tuple[list[Expression], list[str], Tell]]:
         """Expressions of a file, what begins an error about each, and what to call with the
         fraction of them that is done.
@@ -96,9 +109,9 @@ class Evaluator:
         from exactformer.progress import bar, is_typed
 
         read = READERS[syntax]
-        with Lines.of(path) as file, bar(shown=not is_typed(path)) as tell:
+        with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:
             lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))
-            number, before = 1, 0
+            number, before = file.first_line, 0
             for block in in_blocks(lines, len, TOKENS_AT_ONCE):
 
                 def told(share: float, before: int = before) -> None:

@@ -63,13 +63,14 @@ def line_values(
     file: BinaryIO,
     progress: Callable[[int], None] = lambda done: None,
     size: int = BUFFER,
+    first_line: int = 1,
 ) -> Iterator[str | ExpressionError | None]:
     """The value of each line, or what is wrong with it, in order; where bad lines are many, None
     for all but the first few. `progress` gets the number of bytes used so far.
     """
-    window, number = Window(file, size + 2 * engine.look_ahead), 1
+    window, number = Window(file, size + 2 * engine.look_ahead), first_line
     window.fill()
-    if window.bytes.startswith(BYTE_ORDER_MARK):
+    if first_line == 1 and window.bytes.startswith(BYTE_ORDER_MARK):
         window.begin = len(BYTE_ORDER_MARK)
     while True:
         stop = _end_of_lines(window)

@@ -1,0 +1,233 @@
+"""Large files on a cluster: parts of a file are evaluated or scored on its nodes, and put together.
+
+What comes out is what one machine gives, errors and the numbers of lines included. A node gets the
+lines of a part and the weights with it, so that it needs no file of ours.
+"""
+
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, TypeVar
+
+from exactformer.cluster import Cluster, connected
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import Median
+from exactformer.domains.formats.blocks import Kept
+from exactformer.domains.formats.labelled import Format
+from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
+from exactformer.domains.formats.syntaxes import Syntax
+from exactformer.engine.choice import EngineName
+from exactformer.named import find_weights, is_constructed
+from exactformer.score import SHOWN_ROWS, Chosen, Progress, Score, Uses, choose, settled, uses_in
+from exactformer.score import score as score_part
+from exactformer.values import Evaluator
+
+T = TypeVar("T")
+
+
+def line_values(
+    address: str,
+    evaluator: Evaluator,
+    path: Path,
+    syntax: Syntax,
+    *,
+    counted: bool = False,
+    progress: Progress = lambda unit, done, total: None,
+) -> Iterator[Any]:
+    """The values of a file's lines, as `Evaluator.line_values` gives them; `counted`, they are
+    objects with the transformer's iterations.
+    """
+    on_gpu = evaluator.device != "cpu"
+    replace(evaluator, device="cpu").prepare()  # what is wrong with the weights is told here
+    weights = _Weights.of(evaluator.weights, evaluator.algebra)
+    job = _Values(evaluator, weights, syntax, counted)
+    with connected(address) as cluster:
+        told = _Told(progress, "bytes", _size(path))
+        for values in _results(cluster, job, parts(path), told, gpus=int(on_gpu)):
+            yield from values
+
+
+def score(
+    address: str,
+    domain: Algebra,
+    path: Path,
+    format: Format | None = None,
+    weights: str = "constructed",
+    median: Median | None = None,
+    engine: EngineName = "auto",
+    progress: Progress = lambda unit, done, total: None,
+    most_work: int | None = None,
+) -> Score:
+    """What `exactformer.score.score` gives for a file. All of it is read before any is evaluated:
+    only then is it known which weights it needs.
+    """
+    with connected(address) as cluster, Kept[Part]() as kept:
+        cut = parts(path)
+        first = next(cut)
+        with Lines.of(first) as file:
+            format, median = settled(domain, file, format, median)
+
+        def keeping() -> Iterator[Part]:
+            for part in chain([first], cut):
+                kept.keep([[part]])
+                yield part
+
+        uses: Uses = {}
+        told = _Told(progress, "bytes read", _size(path))
+        for seen in _results(cluster, _Uses(domain, format), keeping(), told):
+            uses = seen | uses
+        model, used = choose(domain, format, uses, weights, median, engine)
+        sent = _Weights.of(weights, domain)
+        job = _Scores(domain, format, uses, sent, median, engine, most_work)
+        told = _Told(progress, "bytes scored", told.done)
+        facts = (path, format, model.algebra, median, weights, "exact", used)
+        total = Score(*facts, correct=0, total=0, wrong=())
+        for part in _results(cluster, job, chain.from_iterable(kept), told):
+            total = replace(
+                total,
+                correct=total.correct + part.correct,
+                total=total.total + part.total,
+                wrong=(total.wrong + part.wrong)[:SHOWN_ROWS],
+            )
+    return total
+
+
+def _size(path: Path) -> int | None:
+    return path.stat().st_size if str(path) != "-" and path.is_file() else None
+
+
+class _Told:
+    """Progress through the bytes of a file."""
+
+    def __init__(self, progress: Progress, unit: str, size: int | None) -> None:
+        self.progress, self.unit, self.size = progress, unit, size
+        self.done = 0
+
+    def add(self, count: int) -> None:
+        self.done += count
+        self.progress(self.unit, self.done, self.size)
+
+
+def _results(
+    cluster: Cluster,
+    job: Callable[[Part], T | ValueError],
+    cut: Iterable[Part],
+    told: _Told,
+    gpus: int = 0,
+) -> Iterator[T]:
+    """Of the parts of a file up to the first mistake. Bad lines are told together at the end."""
+    sizes: deque[int] = deque()  # of the parts that have been sent
+
+    def sent() -> Iterator[Part]:
+        for part in cut:
+            sizes.append(len(part.data))
+            yield part
+
+    bad: BadLines | None = None
+    for result in cluster.in_order(job, sent(), gpus=gpus):
+        told.add(sizes.popleft())
+        if isinstance(result, BadLines):
+            bad = bad + result if bad else result
+        elif bad is None:
+            if isinstance(result, ValueError):
+                raise result
+            yield result
+    if bad:
+        raise bad
+
+
+# What a node does with a part
+
+
+@dataclass(frozen=True)
+class _Job:
+    def __call__(self, part: Part) -> Any:
+        """A mistake is returned: whether it is told depends on the parts before."""
+        try:
+            return self.run(part)
+        except BadLines as error:
+            return error
+        except ValueError as error:
+            return ValueError(str(error))
+
+    def run(self, part: Part) -> Any:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class _Weights:
+    """Weights by their name and, where they are no constructed ones, what their file holds."""
+
+    name: str
+    data: bytes | None
+
+    @classmethod
+    def of(cls, name: str, domain: Algebra) -> "_Weights":
+        data = None if is_constructed(name) else find_weights(name, domain.name).read_bytes()
+        return cls(name, data)
+
+    @cached_property
+    def path(self) -> str:
+        """Their name on a node: a file that is gone with the process."""
+        if self.data is None:
+            return self.name
+        file = os.memfd_create(self.name)
+        os.write(file, self.data)
+        return f"/proc/self/fd/{file}"
+
+
+@dataclass(frozen=True)
+class _Values(_Job):
+    evaluator: Evaluator
+    weights: _Weights
+    syntax: Syntax
+    counted: bool
+
+    @cached_property
+    def here(self) -> Evaluator:
+        return replace(self.evaluator, weights=self.weights.path)
+
+    def run(self, part: Part) -> list[Any]:
+        if self.counted:
+            return [outcome._asdict() for outcome in self.here.line_outcomes(part, self.syntax)]
+        return list(self.here.line_values(part, self.syntax))
+
+
+@dataclass(frozen=True)
+class _Uses(_Job):
+    domain: Algebra
+    format: Format
+
+    def run(self, part: Part) -> Uses:
+        return uses_in(self.domain, part, self.format)
+
+
+@dataclass(frozen=True)
+class _Scores(_Job):
+    domain: Algebra
+    format: Format
+    uses: Uses
+    weights: _Weights
+    median: Median | None
+    engine: EngineName
+    most_work: int | None
+
+    @cached_property
+    def chosen(self) -> Chosen:
+        weights = self.weights.path
+        return choose(self.domain, self.format, self.uses, weights, self.median, self.engine)
+
+    def run(self, part: Part) -> Score:
+        return score_part(
+            self.domain,
+            part,
+            self.format,
+            median=self.median,
+            engine=self.engine,
+            most_work=self.most_work,
+            chosen=self.chosen,
+        )
