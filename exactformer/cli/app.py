@@ -11,6 +11,7 @@ from typer.core import TyperGroup
 
 from exactformer import __version__
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import MOST_SEEDS, require
 from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
@@ -134,6 +135,28 @@ def print_json(items: Iterable[Any]) -> None:
         sys.stdout.write(separator + json.dumps(item, ensure_ascii=False))
         separator = ", "
     print("[]" if separator == "[" else "]")
+
+
+def read_constants(assignments: list[str]) -> dict[str, str]:
+    pairs = [assignment.partition("=") for assignment in assignments]
+    for name, equals, value in pairs:
+        if not (name and equals and value):
+            raise typer.BadParameter(f"expected NAME=VALUE, found {name + equals + value!r}")
+    return {name: value for name, _, value in pairs}
+
+
+def read_seeds(text: str) -> tuple[int, ...]:
+    """Numbers and ranges of numbers, both ends included."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
+            raise typer.BadParameter(
+                f"expected numbers separated by commas, or ranges such as 0-99, found {text!r}"
+            )
+        require("seeds", int(last or first) - int(first), MOST_SEEDS)
+        seeds += range(int(first), int(last or first) + 1)
+    return tuple(seeds)
 
 
 def unknown(name: str, known: Iterable[str]) -> str:

@@ -7,9 +7,16 @@ from typing import Annotated
 
 import typer
 
-from exactformer.cli.app import Domain, Json, WeightsName, app, read_algebra
+from exactformer.cli.app import (
+    Domain,
+    Json,
+    WeightsName,
+    app,
+    read_algebra,
+    read_constants,
+    read_seeds,
+)
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import MOST_SEEDS, require
 
 
 @app.command()
@@ -64,9 +71,9 @@ def train(
     from exactformer.training.recipe import PAPER_SEEDS, recipe_by_method
     from exactformer.training.run import Observer, summary, train_seeds
 
-    settings = {"estimator": estimator, "attempts": attempts, **_constants(constants or [])}
+    settings = {"estimator": estimator, "attempts": attempts, **read_constants(constants or [])}
     recipe = recipe_by_method(method, domain, settings)
-    chosen = PAPER_SEEDS if seeds is None else _seeds(seeds)
+    chosen = PAPER_SEEDS if seeds is None else read_seeds(seeds)
     observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
     with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
         observers.append(terminal)
@@ -80,28 +87,6 @@ def train(
     print(json.dumps([r.record for r in results]) if as_json else summary(results))
     if not all(result.exact for result in results):
         raise typer.Exit(1)
-
-
-def _constants(assignments: list[str]) -> dict[str, str]:
-    pairs = [assignment.partition("=") for assignment in assignments]
-    for name, equals, value in pairs:
-        if not (name and equals and value):
-            raise typer.BadParameter(f"expected NAME=VALUE, found {name + equals + value!r}")
-    return {name: value for name, _, value in pairs}
-
-
-def _seeds(text: str) -> tuple[int, ...]:
-    """Numbers and ranges of numbers, both ends included."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
-            raise typer.BadParameter(
-                f"expected numbers separated by commas, or ranges such as 0-99, found {text!r}"
-            )
-        require("seeds", int(last or first) - int(first), MOST_SEEDS)
-        seeds += range(int(first), int(last or first) + 1)
-    return tuple(seeds)
 
 
 @app.command()

@@ -47,13 +47,16 @@ def style() -> AbstractContextManager[None]:
     return mpl.rc_context(settings)
 
 
-def drawn(name: str, draw: Callable[[], Figure], results: Path) -> list[Path]:
+def drawn(
+    name: str, draw: Callable[[], Figure], results: Path, command: str | None = None
+) -> list[Path]:
     """Make a figure and write it as PNG and SVG, the same bytes each time."""
     with style():
         figure = draw()
         paths = []
         for kind, metadata in (("png", {}), ("svg", {"Date": None})):
-            metadata = metadata | {"Title": name, "Description": f"exactformer reproduce {name}"}
+            made = command or f"exactformer reproduce {name}"
+            metadata = metadata | {"Title": name, "Description": made}
             buffer = io.BytesIO()
             figure.savefig(buffer, format=kind, dpi=DPI, metadata=metadata)
             results.mkdir(parents=True, exist_ok=True)

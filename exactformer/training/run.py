@@ -99,7 +99,7 @@ def train_seeds(
     """
     expect(algebra, Algebra, AN_ALGEBRA)
     recipe = recipe or recipe_for(algebra)
-    _check(algebra, recipe, seeds, device)
+    require_trainable(algebra, recipe, seeds, device)
     spans = algebra.parenthesized  # what is learned first, in plain notation
     folder = None if out is None else Path(out)
     results: dict[int, Result] = {}
@@ -150,7 +150,10 @@ def train_seeds(
     return [results[seed] for seed in seeds]
 
 
-def _check(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str) -> None:
+def require_trainable(
+    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
+) -> None:
+    """Refuse what cannot be trained, before anything is written."""
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")

@@ -1,0 +1,69 @@
+"""The command that trains thousands of seeds."""
+
+import json
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from exactformer.cli.app import Domain, Json, app, read_constants, read_seeds
+
+
+@app.command()
+def sweep(
+    domain: Domain,
+    seeds: Annotated[str, typer.Option(help="Such as 0-9999, or 8739,7520.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for weights and tables; an interrupted sweep goes on.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE,VALUE",
+            help="Values of a constant of the recipe (or of method) to train every seed with; with "
+            "several of these, every combination.",
+        ),
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes; as many as there are cores, or one on cuda."),
+    ] = None,
+    block: Annotated[
+        int | None, typer.Option(min=1, help="Seeds trained together; 20, or 1000 on cuda.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Train and certify many seeds under many settings: success, steps and margins by setting."""
+    from exactformer.sweep import read_rows, write_results
+    from exactformer.sweep import sweep as run
+
+    grid = {name: words.split(",") for name, words in read_constants(settings or []).items()}
+    try:
+        shards = run(
+            domain,
+            read_seeds(seeds),
+            out,
+            settings=grid,
+            device=device,
+            block=block,
+            workers=workers,
+        )
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        raise typer.Exit(130) from None
+    rows = read_rows(out, shards)
+    written = write_results(out, rows)
+    if find_spec("matplotlib"):  # an extra: the table is there without it
+        from exactformer.sweep.plots import plot
+
+        written += plot(out, rows)
+    for path in written:
+        print(f"written: {path}", file=sys.stderr)
+    if as_json:
+        print(json.dumps([{"setting": dict(row.setting), "seeds": row.records} for row in rows]))
+    else:
+        print((out / "sweep.md").read_text())

@@ -1,0 +1,69 @@
+"""What became of the seeds of a sweep, by setting: read from their records, as a table."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from exactformer.evaluate import interval
+from exactformer.paper.files import table, write
+from exactformer.sweep.plan import Setting, Shard, setting_name
+from exactformer.training.record import read_seed_record
+
+HEADER = ("setting", "seeds", "certified", "95% interval", "at the first attempt")
+HEADER += ("95% interval", "steps, median", "margin, median", "margin, least")
+
+
+@dataclass(frozen=True)
+class Row:
+    """The seeds of one setting that have ended, as their records say."""
+
+    setting: Setting
+    records: list[dict[str, Any]]
+
+    @property
+    def certified(self) -> list[dict[str, Any]]:
+        return [record for record in self.records if record["verdict"] == "exact"]
+
+    @property
+    def at_first(self) -> int:
+        """How many are certified at their first attempt."""
+        return sum(record["attempt"] == 1 for record in self.certified)
+
+    def of_certified(self, field: str) -> list[float]:
+        """A number of each certified seed."""
+        return [record[field] for record in self.certified]
+
+    @property
+    def cells(self) -> list[str]:
+        total, certified = len(self.records), len(self.certified)
+        cells = [setting_name(self.setting), str(total)]
+        for count in (certified, self.at_first):
+            low, high = interval(count, total)
+            cells += [str(count), f"{low:.3f} to {high:.3f}"]
+        if not certified:
+            return [*cells, "-", "-", "-"]
+        margins = self.of_certified("margin")
+        steps = f"{median(self.of_certified('steps_in_all')):.0f}"
+        return [*cells, steps, f"{median(margins):.2f}", f"{min(margins):.2f}"]
+
+
+def read_rows(folder: Path, shards: Sequence[Shard]) -> list[Row]:
+    """One for each setting, with the seeds that have ended so far."""
+    records: dict[Setting, list[dict[str, Any]]] = {}
+    for shard in shards:
+        of_setting = records.setdefault(shard.setting, [])
+        for seed in shard.seeds:
+            if (path := folder / shard.name / f"{seed}.json").exists():
+                of_setting.append(read_seed_record(path, seed))
+    return [Row(setting, of_setting) for setting, of_setting in records.items()]
+
+
+def write_results(folder: Path, rows: Sequence[Row]) -> list[Path]:
+    """The table, in Markdown and CSV."""
+    cells = [row.cells for row in rows]
+    quoted = ([f'"{cell}"' for cell in line] for line in (list(HEADER), *cells))
+    csv = "\n".join(",".join(line) for line in quoted) + "\n"
+    markdown = "\n".join(table(HEADER, cells))
+    return [write(folder / "sweep.csv", csv), write(folder / "sweep.md", markdown)]

@@ -1,0 +1,188 @@
+"""Shards of a sweep on this machine: a process for each core, or one for the GPU."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import describe
+from exactformer.progress import bar
+from exactformer.sweep.plan import Shard, plan
+from exactformer.training.record import read_record, write_record
+from exactformer.training.run import train_seeds
+from exactformer.weightfile import write_atomically
+
+SWEEP = "sweep.json"  # what identifies a sweep, in its folder
+BLOCKS = {"cpu": 20, "cuda": 1_000}  # seeds of a shard
+LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw
+LOOK_SECONDS = 0.5
+
+Files = dict[str, bytes]
+
+
+def run_shard(shard: Shard, folder: Path | None = None, device: str = "cpu") -> Files:
+    """Train the seeds of a shard: all files of its run by name, checkpoints aside. With a folder
+    of a sweep it runs in there, and goes on from what it finds.
+    """
+    if folder is None:
+        with TemporaryDirectory() as temporary:
+            return run_shard(shard, Path(temporary), device)
+    out = folder / shard.name
+    train_seeds(shard.algebra, shard.seeds, recipe=shard.recipe, out=out, device=device)
+    return {path.name: path.read_bytes() for path in sorted(out.iterdir()) if path.is_file()}
+
+
+def save_shard(folder: Path, shard: Shard, files: Mapping[str, bytes]) -> None:
+    """Write the files that `run_shard` gave elsewhere into the folder of a sweep: the records of
+    seeds last, since a seed that has one is finished.
+    """
+    out = folder / shard.name
+    out.mkdir(parents=True, exist_ok=True)
+    records = {_record(seed) for seed in shard.seeds}
+    for name in sorted(files, key=lambda name: name in records):
+        write_atomically(out / name, files[name])
+
+
+def is_finished(folder: Path, shard: Shard) -> bool:
+    return _count_finished(folder, shard) == len(shard.seeds)
+
+
+def _count_finished(folder: Path, shard: Shard) -> int:
+    out = folder / shard.name
+    there = set(os.listdir(out)) if out.is_dir() else set()
+    return sum(_record(seed) in there for seed in shard.seeds)
+
+
+def _record(seed: int) -> str:
+    return f"{seed}.json"
+
+
+def claim(
+    folder: Path,
+    algebra: Algebra,
+    seeds: Sequence[int],
+    settings: Mapping[str, Sequence[str]],
+    device: str = "cpu",
+    block: int | None = None,
+) -> list[Shard]:
+    """The shards of a sweep, whose description is in the folder then; a folder with another sweep
+    is refused.
+    """
+    kind = torch.device(device).type
+    block = BLOCKS[kind] if block is None else block
+    shards = plan(algebra, seeds, settings, block, device)
+    sweep = {
+        "algebra": describe(algebra),
+        "seeds": list(seeds),
+        "settings": {name: list(words) for name, words in settings.items()},
+        "device": kind,
+        "block": block,
+    }
+    path = folder / SWEEP
+    if path.exists():
+        held = read_record(path)
+        if differing := [name for name in sweep if held.get(name) != sweep[name]]:
+            raise ValueError(
+                f"{folder} holds another sweep (its {' and '.join(differing)} differ): "
+                f"choose another folder, or the same settings to go on with it"
+            )
+        return shards
+    if folder.exists() and any(folder.iterdir()):
+        raise ValueError(f"{folder}: expected a new folder, or that of this sweep")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_record(path, sweep)
+    return shards
+
+
+def run_shards(
+    shards: Sequence[Shard], folder: Path, device: str = "cpu", workers: int | None = None
+) -> None:
+    """Run what is not finished, `workers` shards at a time: by default one for each core."""
+    unfinished = [shard for shard in shards if not is_finished(folder, shard)]
+    if not unfinished:
+        return
+    if workers is None:
+        workers = 1 if device != "cpu" else os.cpu_count() or 1
+    progress = _Progress(shards, folder)
+    pool = ProcessPoolExecutor(
+        min(workers, len(unfinished)), get_context("spawn"), _start_worker, (os.getpid(),)
+    )
+    with pool, bar() as tell:
+        waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in unfinished}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+                tell("seeds", progress.look(), progress.total)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _run_quietly(shard: Shard, folder: Path, device: str) -> None:
+    run_shard(shard, folder, device)  # its files are on the disk
+
+
+def _start_worker(parent: int) -> None:
+    """One thread, since other processes have the other cores; and none outlives the sweep, whose
+    folder the next one may be using by then.
+    """
+    torch.set_num_threads(1)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(LOOK_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+class _Progress:
+    """How many seeds are finished, by their records on the disk; a line now and then."""
+
+    def __init__(self, shards: Sequence[Shard], folder: Path) -> None:
+        self.folder, self.shards = folder, list(shards)
+        self.total, self.finished = sum(len(shard.seeds) for shard in shards), 0
+        self.started = self.last_line = time.monotonic()
+        self.before = self.look()
+
+    def look(self) -> int:
+        counts = [(shard, _count_finished(self.folder, shard)) for shard in self.shards]
+        self.finished += sum(count for shard, count in counts if count == len(shard.seeds))
+        self.shards = [shard for shard, count in counts if count < len(shard.seeds)]
+        done = self.finished + sum(n for shard, n in counts if n < len(shard.seeds))
+        now = time.monotonic()
+        if now - self.last_line >= LINE_SECONDS and not sys.stderr.isatty():
+            self.last_line = now
+            rate = (done - self.before) / (now - self.started)
+            left = f", {(self.total - done) / rate:.0f} s left" if rate else ""
+            line = f"{done} of {self.total} seeds, {rate:.2f} a second{left}"
+            print(line, file=sys.stderr, flush=True)
+        return done
+
+
+def sweep(
+    algebra: Algebra,
+    seeds: Sequence[int],
+    out: str | Path,
+    *,
+    settings: Mapping[str, Sequence[str]] | None = None,
+    device: str = "cpu",
+    block: int | None = None,
+    workers: int | None = None,
+) -> list[Shard]:
+    """Train every seed under every combination of settings, in a folder in which an interrupted
+    sweep goes on; returns its shards, whose results `read_rows` reads.
+    """
+    shards = claim(Path(out), algebra, seeds, settings or {}, device, block)
+    run_shards(shards, Path(out), device, workers)
+    return shards
