@@ -13,7 +13,7 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple, TypeVar
 CONNECT_SECONDS = 10  # until a port that does not answer is given up
 RETRIES = 5  # of a shard that was lost with its node or its process
 LONGEST_MESSAGE = 300  # characters of what Ray says
-AHEAD = 2  # shards sent before they are needed, for each CPU or GPU that takes one
+AHEAD = 3  # shards under way for each that runs: the next ones are at hand when it ends
 
 # Ray reads these when it is imported. It is not to wait for minutes for what is no cluster, and a
 # shard that asks for no GPU sees none.
@@ -56,25 +56,21 @@ class Cluster:
         self.ray, self.address = ray, address
 
     def as_they_come(
-        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
+        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: int = 0
     ) -> Iterator[tuple[int, Result]]:
         """The number of each shard, from 0, and its result: whichever is done first comes first.
         A mistake in one of them is a ValueError at once.
         """
-        for number, outcome in self._outcomes(function, shards, gpus, ahead=None):
+        for number, outcome in self._outcomes(function, shards, gpus, {}):
             yield number, outcome.right()
 
     def in_order(
-        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
+        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: int = 0
     ) -> Iterator[Result]:
-        """The results of shards in their order. Only some are read before they are needed: there
-        may be more of them than the memory holds.
-        """
-        places = self.ray.cluster_resources().get("GPU" if gpus else "CPU", 1) / (gpus or 1)
+        """The results of shards in their order, and a mistake in its turn."""
         waiting: dict[int, Outcome] = {}
         following = 0
-        outcomes = self._outcomes(function, shards, gpus, ahead=1 + int(AHEAD * places))
-        for number, outcome in outcomes:
+        for number, outcome in self._outcomes(function, shards, gpus, waiting):
             waiting[number] = outcome
             while following in waiting:
                 yield waiting.pop(following).right()
@@ -84,13 +80,12 @@ class Cluster:
         self,
         function: Callable[[Shard], Result],
         shards: Iterable[Shard],
-        gpus: float,
-        ahead: int | None,
+        gpus: int,
+        waiting: Mapping[int, Outcome],
     ) -> Iterator[tuple[int, Outcome]]:
-        """No shard is sent that is `ahead` of one that is not done."""
-        resource = "GPU" if gpus else "CPU"
-        if self.ray.cluster_resources().get(resource, 0) < (gpus or 1):
-            raise ValueError(f"the cluster at {self.address} has no {resource} to run on")
+        """There may be more shards than the memory holds: no more of them are under way, or waiting
+        for one that is, than keep all nodes at work.
+        """
         remote = self.ray.remote(_on_node()).options(
             num_cpus=1, num_gpus=gpus, max_retries=RETRIES, retry_exceptions=False
         )
@@ -98,15 +93,23 @@ class Cluster:
         running: dict[Any, int] = {}
         numbered = enumerate(shards)
         upcoming = next(numbered, None)
+        if not self._places(gpus):
+            kind = "GPU" if gpus else "CPU"
+            raise ValueError(f"expected a cluster with a {kind} at {self.address!r}, found none")
         while upcoming or running:
-            while upcoming and (
-                ahead is None or upcoming[0] - min(running.values(), default=upcoming[0]) < ahead
-            ):
+            most = AHEAD * max(1, self._places(gpus))  # nodes come and go
+            while upcoming and (not running or len(running) + len(waiting) < most):
                 number, shard = upcoming
                 running[remote.remote(expected, call, pickle.dumps(shard))] = number
                 upcoming = next(numbered, None)
             for done in self.ray.wait(list(running))[0]:
                 yield running.pop(done), self._outcome(done)
+
+    def _places(self, gpus: int) -> int:
+        """How many shards run at a time."""
+        resources = self.ray.cluster_resources()
+        cpus = int(resources.get("CPU", 0))
+        return min(cpus, int(resources.get("GPU", 0)) // gpus) if gpus else cpus
 
     def _outcome(self, done: Any) -> Outcome:
         try:
