@@ -1,16 +1,17 @@
 """Random algebras with random spellings: do all readers read the same language?
 
 The parser and the oracle say what a text is: a value, or an error with its place. The engine on the
-CPU has to say the same to the letter, with one reader and with two, line by line and from a stream;
-so has the engine for a GPU, by tensor operations and by the kernels, which run on the CPU here (not
-of plain notation, which it does not take). A model that is written down for the algebra has to be
-certified and to give the oracle's values.
+CPU has to say the same to the letter, with one reader and with two, of one text and of many, line
+by line, with labels and without, and from a stream; so has the engine for a GPU, by tensor
+operations and by the kernels, which run on the CPU here (not of plain notation, which it does not
+take). A model that is written down for the algebra has to be certified and to give the oracle's
+values.
 
     python -m attacks.spellings --count 1000 --seed 0
 """
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from random import Random
@@ -18,24 +19,25 @@ from random import Random
 import numpy as np
 import torch
 
-from attacks.random_algebras import Texts, random_algebra, respelt, tables
+from attacks.random_algebras import SPACES, Texts, random_algebra, respelt, tables
 from attacks.report import Report, numbered, run_alone
 from exactformer.api import Model, construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
+from exactformer.domains.formats.labelled import read_tsv_row
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS
 from exactformer.domains.notation import Notation
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
-from exactformer.engine import device, readers
+from exactformer.engine import cpu, device, readers
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
-from exactformer.engine.stream import line_values
 from tests.emulated import COMPILER, Emulator
+from tests.rows import line_values, listed
 
 CLAIM = "parser, CPU engine, streams, tensor engine and kernels read the same language"
 SHORT, LONG = 14, 2  # texts of an algebra
@@ -109,6 +111,9 @@ class Trial:
         self.model(model, [expression for expression in right[:SHORT] if expression])
         data = [texts.bytes(text.replace("\n", " ")) for text in written]
         self.lines(engine, data)
+        self.labelled(engine, data)
+        self.several(engine, written)
+        self.several(engine, data)
         if self.kernels and tensors:
             layout = Layout(automaton, **SIZES)
             tensors.parallel = GpuEngine(
@@ -155,20 +160,20 @@ class Trial:
 
     def lines(self, engine: CpuEngine, data: list[bytes]) -> None:
         """All texts as lines of one, at once and through small windows."""
-        text = b"\n".join(data)
+        if not data[-1]:  # a text that ends with a newline has no line after it
+            data = data[:-1]
+        text = b"\n".join(data) + self.rng.choice([b"", b"\n"] if data[-1] else [b"\n"])
         expected = [self.parser(line, number) for number, line in enumerate(data, start=1)]
         array = np.frombuffer(text, dtype=np.uint8)
-        found = engine.lines(array)
+        found = listed(engine, [engine.rows(array)])
         with changed(readers, WORTH_SHARING=1, SMALLEST_PART=50, second_core=AtOnce):
-            shared = engine.lines(array)
+            shared = listed(engine, [engine.rows(array)])
         for name, results in (("lines", found), ("shared lines", shared)):
             for line, wanted, result in zip(data, expected, results, strict=True):
                 error = isinstance(result, ExpressionError)
                 self.same(name, line, wanted, f"{result.offset} {result}" if error else result)
         window = self.rng.choice([16, 60, 300])
-        values = list(line_values(engine, io.BytesIO(text), size=window))
-        if not data[-1]:  # a file that ends with a newline has no line after it
-            data = data[:-1]
+        values = line_values(engine, io.BytesIO(text), size=window)
         if len(values) != len(data):
             self.tell("stream", text, f"{len(data)} lines", f"{len(values)} values")
             return
@@ -185,6 +190,52 @@ class Trial:
                 wanted, result = self.parser(line, number).split(" ", 1)[-1], str(result)
             self.same(f"stream of {window}", line, wanted, result)
             place += len(line) + 1
+
+    def labelled(self, engine: CpuEngine, data: list[bytes]) -> None:
+        """The same texts beside labels, right and damaged ones, on either side."""
+        ids = self.algebra.token_ids
+        values = [symbol for symbol in ids if ids[symbol] in self.algebra.value_ids]
+        lines: list[bytes] = []
+        for text in data:
+            spaces = self.rng.choices(SPACES, k=2)
+            label = self.rng.choice([*values, *values, *ids, ""]).join(spaces).encode()
+            text = text if self.rng.random() < 0.2 else text.replace(b"\t", b" ")
+            fields = [text, label.replace(b"\t", b"")]
+            if self.rng.random() < 0.1:
+                fields = [self.rng.choice(values).encode(), self.rng.choice(fields)]
+            lines.append(b"\t".join(reversed(fields) if self.rng.random() < 0.5 else fields))
+        array = np.frombuffer(b"\n".join([*lines, b""]), dtype=np.uint8)
+        found = engine.rows(array, labelled=True)
+        with changed(readers, WORTH_SHARING=1, SMALLEST_PART=50, second_core=AtOnce):
+            shared = engine.rows(array, labelled=True)
+        for name, rows in (("labelled lines", found), ("shared labelled lines", shared)):
+            values = listed(engine, [rows])
+            for number, (line, value) in enumerate(zip(lines, values, strict=True)):
+                if isinstance(value, ExpressionError):
+                    result = f"{value.offset} {value}"
+                else:
+                    result = f"{value}, said to be {self.algebra.values[rows.labels[number]]}"
+                self.same(name, line, self.labelled_row(line, number + 1), result)
+                self.report.count("labelled lines that are right", not rows.errors.get(number))
+
+    def labelled_row(self, line: bytes, number: int) -> str:
+        def read() -> str:
+            row = read_tsv_row(self.algebra, line, number)
+            return f"{evaluate(row.content)}, said to be {row.label}"
+
+        return outcome(read)
+
+    def several(self, engine: CpuEngine, texts: Sequence[str | bytes]) -> None:
+        """All texts at once, and those that are expressions; and some in halves."""
+        expected = [self.parser(text) for text in texts]
+        right = [i for i, value in enumerate(expected) if value in self.algebra.values]
+        with changed(cpu, MOST_JOINED=self.rng.choice([40, 1 << 20])):
+            values = outcome(lambda: " ".join(engine.texts([texts[i] for i in right])))
+            self.same("several texts", repr(texts), " ".join(expected[i] for i in right), values)
+            if len(right) < len(texts):
+                first = next(i for i in range(len(texts)) if i not in right)
+                found = outcome(lambda: " ".join(engine.texts(texts)))
+                self.same("several texts, not all right", texts[first], expected[first], found)
 
     def by_byte(self, line: bytes, before: int) -> str:
         """What the parser says of a line, in the words of a stream."""

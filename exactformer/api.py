@@ -1,6 +1,6 @@
 """The Python interface: a model is an algebra with weights, wherever these came from."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -38,7 +38,7 @@ from exactformer.verify import Findings
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
 
-LONG = 1 << 16  # characters of a text that the engine reads by itself, not through the parser
+MANY = 1 << 16  # characters of texts that the engine reads by itself, not through the parser
 
 Text = str | bytes | Expression
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class Model:
     @overload
     def evaluate(
         self,
-        texts: Sequence[Text],
+        texts: Iterable[Text],
         engine: EngineName = "auto",
         *,
         iterations: Iterations | None = None,
@@ -106,7 +106,7 @@ class Model:
 
     def evaluate(
         self,
-        texts: Text | Sequence[Text],
+        texts: Text | Iterable[Text],
         engine: EngineName = "auto",
         *,
         iterations: Iterations | None = None,
@@ -131,22 +131,18 @@ class Model:
             )
             return several[0]
         texts = list(texts)
-        if "_engine" not in vars(self):  # a mistake is reported before the tables are made
-            texts = _each(lambda text: text if _is_long(text) else self._expression(text), texts)
+        expressions: list[Expression] | None = None
+        plain = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
+        if not plain or ("_engine" not in vars(self) and sum(map(len, texts)) <= MANY):
+            expressions = _each(self._expression, texts)  # mistakes first: tables take a while
         fast = self.fast_engine(engine)
-        if fast is None:
-            expressions = _each(self._expression, texts)
-            found = self.outcomes(
-                expressions, iterations or "depth", most_work=most_work, tell=tell
-            )
-            return [str(outcome.value) for outcome in found]
-
-        def value(text: Text) -> str:
-            if isinstance(text, str | bytes):
-                return fast.value(text)
-            return fast.values([self._expression(text)])[0]
-
-        return _each(value, texts)
+        if fast and expressions is None:
+            return fast.texts(cast(list[str | bytes], texts))
+        expressions = _each(self._expression, texts) if expressions is None else expressions
+        if fast:
+            return fast.values(expressions)
+        found = self.outcomes(expressions, iterations or "depth", most_work=most_work, tell=tell)
+        return [str(outcome.value) for outcome in found]
 
     @overload
     def fast_engine(self, engine: Literal["fast"]) -> "CpuEngine": ...
@@ -279,7 +275,7 @@ class Model:
 
     def _expression(self, text: Text) -> Expression:
         expression = text if isinstance(text, Expression) else parse(self.algebra, text)
-        if expression.algebra != self.algebra:
+        if expression.algebra is not self.algebra and expression.algebra != self.algebra:
             raise ValueError(
                 f"expected an expression of {self.algebra.name!r}, "
                 f"found one of {expression.algebra.name!r}"
@@ -325,10 +321,6 @@ def _each(function: Callable[[Text], T], texts: Sequence[Text]) -> list[T]:
                 error.add_note(f"in text {number} of {len(texts)}")
             raise
     return results
-
-
-def _is_long(text: Text) -> bool:
-    return isinstance(text, str | bytes) and len(text) > LONG
 
 
 def construct(

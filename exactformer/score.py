@@ -5,14 +5,15 @@ operands. Any other domain, and weights that are given, must cover the file them
 must mean by each operator what the labels do. Whatever is outside is refused by name, never
 guessed.
 
-A file is read once, whatever its size, and refused if any line of it is bad. Its rows then wait as
-tokens, most of them on disk, for the weights that the file turned out to need.
+A file is read once, whatever its size, and refused if any line of it is bad. Native text goes
+through the engine as it is read; other rows wait as tokens, most of them on disk, for the weights
+that the file turned out to need.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -31,12 +32,15 @@ from exactformer.domains.formats.labelled import (
     read_nangia_rows,
     read_tsv_rows,
 )
-from exactformer.domains.formats.lines import Lines, Part
+from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines, Part
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.model.iterations import require_feasible
 from exactformer.named import find_weights, is_constructed
 from exactformer.problems.files import is_rows
+
+if TYPE_CHECKING:
+    from exactformer.engine.cpu import CpuEngine
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
@@ -48,7 +52,6 @@ Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many 
 # What is kept of a row: codes of Nangia's notation, or token ids, or both formulas of a pair.
 Content = bytes | tuple[bytes, bytes]
 Uses = dict[Use, int]  # the line in which each use of an operator is first seen
-Chosen = tuple[Model, Literal["fast", "model"]]
 
 
 @dataclass(frozen=True)
@@ -115,47 +118,95 @@ def score(
     engine: EngineName = "auto",
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
-    chosen: Chosen | None = None,
+    model: Model | None = None,
 ) -> Score:
-    """Evaluate every row of a file and compare with its label, by `Model.evaluate`.
+    """Evaluate every row of a file and compare with its label.
 
     `most_work` bounds what the transformer may spend on one expression. For a part of a file,
-    `chosen` is what `choose` gives for the whole.
+    `model` is what `choose` gives for the whole.
     """
-    with Lines.of(path) as file, Kept[Row[Content]]() as kept:
+    with Lines.of(path) as file:
         format, median = settled(domain, file, format, median)
         uses: Uses = {}
-        for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
-            kept.keep([block])
-            progress("bytes", file.done, file.size)
-        model, used = chosen or choose(domain, format, uses, weights, median, engine)
-
-        def evaluate(expressions: Sequence[Expression]) -> list[str]:
-            if used == "model":
-                for expression in expressions:
-                    require_feasible(expression, most_work, f"{path}: {expression!r}: ")
-            return model.evaluate(expressions, used)
-
-        wrong: list[Wrong] = []
-        done = correct = 0
-        for block in kept:
-            contents = [row.content for row in block]
-            answers = _answers(format, model.algebra, contents, evaluate)
-            for row, answer in zip(block, answers, strict=True):
-                correct += answer == row.label
-                if answer != row.label and len(wrong) < SHOWN_ROWS:
-                    wrong.append(Wrong(row.line, row.label, answer))
-            done += len(block)
-            progress("rows", done, kept.count)
+        if format == "tsv":
+            model = model or choose(domain, format, uses, weights, median)
+        if model and format == "tsv" and (fast := model.fast_engine(engine)):
+            tally = _score_lines(fast, file, progress)
+        else:
+            with Kept[list[Row[Content]]]() as kept:
+                for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
+                    kept.keep([block])
+                    progress("bytes", file.done, file.size)
+                model = model or choose(domain, format, uses, weights, median)
+                tally = _score_kept(format, model, engine, kept, progress, str(path), most_work)
+    used = "fast" if model.fast_engine(engine) else "model"
     facts = (path, format, model.algebra, median, weights, "exact", used)
-    return Score(*facts, correct, done, tuple(wrong))
+    return Score(*facts, tally.correct, tally.total, tuple(tally.wrong))
+
+
+@dataclass
+class _Tally:
+    correct: int = 0
+    total: int = 0
+    wrong: list[Wrong] = field(default_factory=list)  # the first of them
+
+
+def _score_lines(engine: "CpuEngine", file: Lines, progress: Progress) -> _Tally:
+    """Native text: labels are compared as lines are read, many at a time."""
+    from exactformer.engine.rows import Rows, all_right
+
+    def blocks() -> Iterator[Rows]:
+        for number, lines in file.blocks():
+            array = np.frombuffer(lines, dtype=np.uint8)
+            yield engine.rows(array, number, SHOWN_PROBLEMS, labelled=True)
+            progress("bytes", file.done, file.size)
+
+    tally, symbols = _Tally(), engine.algebra.values
+    for values, labels, _ in all_right(file.name, blocks()):
+        wrong = np.flatnonzero(values != labels)
+        for i in wrong[: SHOWN_ROWS - len(tally.wrong)].tolist():
+            said, found = symbols[labels[i]], symbols[values[i]]
+            tally.wrong.append(Wrong(file.first_line + tally.total + i, said, found))
+        tally.total += len(values)
+        tally.correct += len(values) - len(wrong)
+    return tally
+
+
+def _score_kept(
+    format: Format,
+    model: Model,
+    engine: EngineName,
+    kept: Kept[list[Row[Content]]],
+    progress: Progress,
+    name: str,
+    most_work: int | None,
+) -> _Tally:
+    """Rows that waited for their weights, or that the transformer is to evaluate."""
+
+    def evaluate(expressions: Sequence[Expression]) -> list[str]:
+        if model.fast_engine(engine) is None:
+            for expression in expressions:
+                require_feasible(expression, most_work, f"{name}: {expression!r}: ")
+        return model.evaluate(expressions, engine)
+
+    tally = _Tally()
+    for block in kept:
+        contents = [row.content for row in block]
+        answers = _answers(format, model.algebra, contents, evaluate)
+        for row, answer in zip(block, answers, strict=True):
+            tally.correct += answer == row.label
+            if answer != row.label and len(tally.wrong) < SHOWN_ROWS:
+                tally.wrong.append(Wrong(row.line, row.label, answer))
+        tally.total += len(block)
+        progress("rows", tally.total, kept.count)
+    return tally
 
 
 def settled(
     domain: Algebra, file: Lines, format: Format | None, median: Median | None
 ) -> tuple[Format, Median | None]:
     """The format of a file and its rule for the median, whether they were given or not."""
-    if is_rows(file.header):
+    if file.first_line == 1 and is_rows(file.header):
         raise ValueError(
             f"{file.name}: expected labels, found problems as `sample --out` writes them: "
             f"--predictions FILE scores a model's answers to them"
@@ -182,16 +233,15 @@ def choose(
     uses: Uses,
     weights: str,
     median: Median | None,
-    engine: EngineName,
-) -> Chosen:
-    """The model for a file, and what evaluates with it. Weights that are not exact are refused."""
+) -> Model:
+    """The model for a file. Weights that are not exact are refused."""
     model = _model(domain, format, uses, weights, median)
     verdict = model.certify().verdict
     if verdict != "exact":
         raise ValueError(
             f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
         )
-    return model, "fast" if model.fast_engine(engine) else "model"
+    return model
 
 
 def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:

@@ -11,8 +11,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
+
+from exactformer.api import Model
 from exactformer.cluster import Cluster, connected
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import Median
@@ -22,33 +25,39 @@ from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
 from exactformer.engine.choice import EngineName
 from exactformer.named import find_weights, is_constructed
-from exactformer.score import SHOWN_ROWS, Chosen, Progress, Score, Uses, choose, settled, uses_in
+from exactformer.progress import Tell, bar, is_typed
+from exactformer.score import SHOWN_ROWS, Progress, Score, Uses, choose, settled, uses_in
 from exactformer.score import score as score_part
 from exactformer.values import Evaluator
+
+if TYPE_CHECKING:
+    from exactformer.engine.rows import Numbers
+    from exactformer.model.predict import Outcome
 
 T = TypeVar("T")
 
 
-def line_values(
-    address: str,
-    evaluator: Evaluator,
-    path: Path,
-    syntax: Syntax,
-    *,
-    counted: bool = False,
-    progress: Progress = lambda unit, done, total: None,
-) -> Iterator[Any]:
-    """The values of a file's lines, as `Evaluator.line_values` gives them; `counted`, they are
-    objects with the transformer's iterations.
-    """
-    on_gpu = evaluator.device != "cpu"
-    replace(evaluator, device="cpu").prepare()  # what is wrong with the weights is told here
-    weights = _Weights.of(evaluator.weights, evaluator.algebra)
-    job = _Values(evaluator, weights, syntax, counted)
-    with connected(address) as cluster:
-        told = _Told(progress, "bytes", _size(path))
-        for values in _results(cluster, job, parts(path), told, gpus=int(on_gpu)):
-            yield from values
+@dataclass(frozen=True)
+class OnCluster:
+    """Evaluates the lines of a file as an `Evaluator` does, on the cluster at an address."""
+
+    evaluator: Evaluator
+    address: str
+
+    def line_values(self, path: Path, syntax: Syntax = "native") -> "Iterator[Numbers]":
+        return self._lines(_Values, path, syntax)
+
+    def line_outcomes(self, path: Path, syntax: Syntax = "native") -> "Iterator[Outcome]":
+        return chain.from_iterable(self._lines(_Outcomes, path, syntax))
+
+    def _lines(self, kind: "type[_Lines]", path: Path, syntax: Syntax) -> Iterator[Any]:
+        evaluator = self.evaluator
+        gpus = int(evaluator.device != "cpu")
+        replace(evaluator, device="cpu").prepare()  # what is wrong with the weights is told here
+        job = kind(evaluator, _Weights.of(evaluator.weights, evaluator.algebra), syntax)
+        with connected(self.address) as cluster, bar(shown=not is_typed(path)) as tell:
+            told = _Told(tell, "bytes", _size(path))
+            yield from _results(cluster, job, parts(path), told, gpus)
 
 
 def score(
@@ -62,31 +71,30 @@ def score(
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
 ) -> Score:
-    """What `exactformer.score.score` gives for a file. All of it is read before any is evaluated:
-    only then is it known which weights it needs.
+    """What `exactformer.score.score` gives for a file. Where only all of it says which weights it
+    needs, it is read once before any of it is evaluated, and kept meanwhile.
     """
-    with connected(address) as cluster, Kept[Part]() as kept:
-        cut = parts(path)
+    with connected(address) as cluster, Kept[list[Part]]() as kept:
+        cut, size = parts(path), _size(path)
         first = next(cut)
         with Lines.of(first) as file:
             format, median = settled(domain, file, format, median)
-
-        def keeping() -> Iterator[Part]:
-            for part in chain([first], cut):
-                kept.keep([[part]])
-                yield part
-
+        whole = chain([first], cut)
         uses: Uses = {}
-        told = _Told(progress, "bytes read", _size(path))
-        for seen in _results(cluster, _Uses(domain, format), keeping(), told):
-            uses = seen | uses
-        model, used = choose(domain, format, uses, weights, median, engine)
+        model = choose(domain, format, uses, weights, median) if format == "tsv" else None
+        if not (model and model.fast_engine(engine)):
+            told = _Told(progress, "bytes read", size)
+            for seen in _results(cluster, _Uses(domain, format), _keeping(whole, kept), told):
+                uses = seen | uses
+            whole, size = chain.from_iterable(kept), told.done
+        model = model or choose(domain, format, uses, weights, median)
+        used = "fast" if model.fast_engine(engine) else "model"
         sent = _Weights.of(weights, domain)
         job = _Scores(domain, format, uses, sent, median, engine, most_work)
-        told = _Told(progress, "bytes scored", told.done)
+        told = _Told(progress, "bytes scored", size)
         facts = (path, format, model.algebra, median, weights, "exact", used)
         total = Score(*facts, correct=0, total=0, wrong=())
-        for part in _results(cluster, job, chain.from_iterable(kept), told):
+        for part in _results(cluster, job, whole, told):
             total = replace(
                 total,
                 correct=total.correct + part.correct,
@@ -96,6 +104,12 @@ def score(
     return total
 
 
+def _keeping(cut: Iterable[Part], kept: Kept[list[Part]]) -> Iterator[Part]:
+    for part in cut:
+        kept.keep([[part]])
+        yield part
+
+
 def _size(path: Path) -> int | None:
     return path.stat().st_size if str(path) != "-" and path.is_file() else None
 
@@ -103,7 +117,7 @@ def _size(path: Path) -> int | None:
 class _Told:
     """Progress through the bytes of a file."""
 
-    def __init__(self, progress: Progress, unit: str, size: int | None) -> None:
+    def __init__(self, progress: Progress | Tell, unit: str, size: int | None) -> None:
         self.progress, self.unit, self.size = progress, unit, size
         self.done = 0
 
@@ -181,20 +195,26 @@ class _Weights:
 
 
 @dataclass(frozen=True)
-class _Values(_Job):
+class _Lines(_Job):
     evaluator: Evaluator
     weights: _Weights
     syntax: Syntax
-    counted: bool
 
     @cached_property
     def here(self) -> Evaluator:
         return replace(self.evaluator, weights=self.weights.path)
 
-    def run(self, part: Part) -> list[Any]:
-        if self.counted:
-            return [outcome._asdict() for outcome in self.here.line_outcomes(part, self.syntax)]
-        return list(self.here.line_values(part, self.syntax))
+
+@dataclass(frozen=True)
+class _Values(_Lines):
+    def run(self, part: Part) -> "Numbers":
+        return np.concatenate(list(self.here.line_values(part, self.syntax)))
+
+
+@dataclass(frozen=True)
+class _Outcomes(_Lines):
+    def run(self, part: Part) -> "list[Outcome]":
+        return list(self.here.line_outcomes(part, self.syntax))
 
 
 @dataclass(frozen=True)
@@ -217,9 +237,8 @@ class _Scores(_Job):
     most_work: int | None
 
     @cached_property
-    def chosen(self) -> Chosen:
-        weights = self.weights.path
-        return choose(self.domain, self.format, self.uses, weights, self.median, self.engine)
+    def model(self) -> Model:
+        return choose(self.domain, self.format, self.uses, self.weights.path, self.median)
 
     def run(self, part: Part) -> Score:
         return score_part(
@@ -229,5 +248,5 @@ class _Scores(_Job):
             median=self.median,
             engine=self.engine,
             most_work=self.most_work,
-            chosen=self.chosen,
+            model=self.model,
         )

@@ -5,23 +5,18 @@ refused, unless there is no bound on its work. Tables that were kept are all tha
 needs; torch takes longer to import than most expressions take to evaluate.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import in_blocks
-from exactformer.domains.formats.lines import (
-    Lines,
-    Part,
-    all_right,
-    first_line_of,
-    opened,
-    size_of,
-)
+from exactformer.domains.formats.lines import Lines, Part, first_line_of, opened, size_of
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.choice import EngineName, require_transformer
@@ -31,11 +26,18 @@ from exactformer.model.iterations import MOST_WORK, Iterations, work
 if TYPE_CHECKING:
     from exactformer.api import Model
     from exactformer.engine.cpu import CpuEngine
+    from exactformer.engine.rows import Numbers
     from exactformer.model.predict import Outcome
 
 TOKENS_AT_ONCE = 1 << 19
 
 Tell = Callable[[float], None]  # is called with the fraction that is done
+
+
+def spelt(numbers: "Numbers", words: Sequence[str]) -> str:
+    """The word of each number, one after the other, without an object for each."""
+    table = np.array([word.encode() for word in words])  # shorter ones end with zeros
+    return table[numbers].tobytes().replace(b"\0", b"").decode()
 
 
 @dataclass(frozen=True)
@@ -74,26 +76,29 @@ class Evaluator:
         if self._fast_engine() is None:
             _ = self._model
 
-    def line_values(self, path: Path | Part, syntax: Syntax = "native") -> Iterator[str]:
-        """The values of a file's lines (`-` is standard input) up to the first bad one; at the end,
-        the bad lines are reported as a ValueError.
+    def line_values(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Numbers]":
+        """The values of a file's lines (`-` is standard input) up to the first bad one, many at a
+        time, as numbers; at the end, the bad lines are reported as a ValueError.
         """
         fast = self._fast_engine()
         if fast and syntax == "native":
-            from exactformer.engine.stream import line_values, window_size
+            from exactformer.engine.rows import all_right
+            from exactformer.engine.stream import rows_of_file, window_size
             from exactformer.progress import bar, is_typed
 
             with opened(path) as file, bar(shown=not is_typed(str(path))) as tell:
                 size = size_of(file)
                 window = window_size(fast, size)
                 told, first = (lambda done: tell("bytes", done, size)), first_line_of(path)
-                values = line_values(fast, file, told, window, first)
-                yield from all_right(str(path), values)
+                blocks = rows_of_file(fast, file, told, window, first)
+                yield from (rows.values for rows in all_right(str(path), blocks))
         elif fast:
-            for block, _, _ in self._blocks(path, syntax):
-                yield from fast.values(block)
+            yield from (fast.numbers(block) for block, _, _ in self._blocks(path, syntax))
         else:
-            yield from (str(outcome.value) for outcome in self.line_outcomes(path, syntax))
+            numbers = {value: number for number, value in enumerate(self.algebra.values)}
+            for block in self._blocks(path, syntax):
+                values = (numbers[str(outcome.value)] for outcome in self._run(*block))
+                yield np.fromiter(values, dtype=np.int16)
 
     def line_outcomes(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Outcome]":
         """The same by the transformer, each with its iterations."""

@@ -40,7 +40,7 @@ def test_bad_text_is_located_before_anything_is_made(engine, monkeypatch):
 
 def test_long_texts_are_left_to_the_engine():
     model = construct(ef.boolean())
-    long = "(~" * api.LONG + "0" + ")" * api.LONG
+    long = "(~" * api.MANY + "0" + ")" * api.MANY
     assert model.evaluate(long) == "0"
     with pytest.raises(ef.ExpressionError) as raised:
         construct(ef.boolean()).evaluate(long[:-1])

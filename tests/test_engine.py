@@ -23,6 +23,7 @@ from exactformer.engine.read_off import read_off
 from tests.algebras import ALGEBRAS, TASKS
 from tests.cases import CASES
 from tests.fuzz import Fuzzer
+from tests.rows import listed
 from tests.test_bad_input import BAD
 from tests.test_syntax import written
 
@@ -135,7 +136,7 @@ def test_ten_thousand_expressions_through_engine_model_and_oracle(algebra):
     values = [evaluate(e) for e in expressions]
     text = "\n".join(map(str, expressions)).encode()
     engine = engine_for(algebra)
-    assert engine.lines(np.frombuffer(text, dtype=np.uint8)) == values
+    assert listed(engine, [engine.rows(np.frombuffer(text, dtype=np.uint8))]) == values
     assert engine.values(expressions) == values
     assert model.predict(expressions) == values
 

@@ -10,6 +10,7 @@ from exactformer.engine import device
 from exactformer.engine.device import DeviceEngine
 from tests.cases import CASES
 from tests.fuzz import Fuzzer
+from tests.rows import listed
 from tests.test_engine import EVERY, complaint, engine_for
 
 
@@ -39,7 +40,8 @@ def test_lines():
     engine = device_engine(arithmetic())
     texts = [case.text for case in CASES if case.domain == "arithmetic"]
     lines = [text for text in texts if "\n" not in text] + ["(1+"]
-    results = engine.lines(np.frombuffer("\n".join(lines).encode(), dtype=np.uint8))
+    text = np.frombuffer("\n".join(lines).encode(), dtype=np.uint8)
+    results = listed(engine, [engine.rows(text)])
     assert results[:-1] == [engine_for(arithmetic()).value(line) for line in lines[:-1]]
     assert isinstance(results[-1], ExpressionError)
     assert results[-1].line == len(lines)

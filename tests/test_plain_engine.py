@@ -16,8 +16,8 @@ from exactformer.engine import kept, plain
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.plain import plain_automaton
 from exactformer.engine.read_off import read_off
-from exactformer.engine.stream import line_values
 from tests.plain_algebras import ALGEBRAS, MODULO7, derivations, powers, random_algebras, value
+from tests.rows import line_values
 from tests.test_engine import complaint, readers  # noqa: F401 (a fixture)
 
 # `!` may stand before anything, but not directly behind `*`; words beside marks.
@@ -70,7 +70,7 @@ def test_short_texts_in_one_file(algebra, readers):  # noqa: F811
     engine, values = engine_for(algebra), [ef.oracle(e) for e in expressions]
     assert engine.values(expressions) == values
     file = io.BytesIO("\n".join(map(str, expressions)).encode())
-    assert list(line_values(engine, file)) == values
+    assert line_values(engine, file) == values
 
 
 @pytest.mark.parametrize("algebra", EVERY, ids=lambda a: a.name)
@@ -95,7 +95,7 @@ def test_a_long_line_is_read_piece_by_piece(algebra):
     (expression,) = ef.draw(algebra, 60, 1, rng, leaf=0.6)
     text = str(expression)
     assert len(text) > 500
-    assert list(line_values(engine, io.BytesIO(text.encode()), size=128)) == [ef.oracle(expression)]
+    assert line_values(engine, io.BytesIO(text.encode()), size=128) == [ef.oracle(expression)]
     spoilt = f"{text[: len(text) // 2]} ) ){text[len(text) // 2 :]}"
     (found,) = line_values(engine, io.BytesIO(spoilt.encode()), size=128)
     with pytest.raises(ef.ExpressionError) as failure:

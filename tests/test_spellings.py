@@ -19,6 +19,7 @@ from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.layout import Layout
 from tests.emulated import COMPILER, Emulator
+from tests.rows import listed
 from tests.runs import exactformer
 
 DEFINITIONS = {  # each was once read in another way by some reader
@@ -199,7 +200,7 @@ def test_symbols_with_letters_and_marks_are_read_by_the_parser():
     engine = construct(algebra).fast_engine("fast")
     assert not engine.reads_bytes
     lines = b"(-1*(-1 * 1))\n(-1 * -1)\n(1*-12)\n(0*-1)"
-    results = engine.lines(np.frombuffer(lines, np.uint8))
+    results = listed(engine, [engine.rows(np.frombuffer(lines, np.uint8))])
     assert [str(result).splitlines()[0] for result in results] == [
         "1",
         "1",

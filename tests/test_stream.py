@@ -16,8 +16,8 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
 from exactformer.engine import stream
-from exactformer.engine.stream import line_values
 from tests.fuzz import Fuzzer
+from tests.rows import line_values
 from tests.test_engine import COMBS, engine_for
 
 TASKS = [boolean(), arithmetic(), listops()]
@@ -57,7 +57,7 @@ def test_a_line_far_longer_than_the_window(name):
     text = COMBS[name](100_000)
     value = evaluate(parse(arithmetic(), text))
     data = f"(1+1)\n{text}\n{text}\n7".encode()
-    results = list(line_values(engine_for(arithmetic()), io.BytesIO(data), size=10_000))
+    results = line_values(engine_for(arithmetic()), io.BytesIO(data), size=10_000)
     assert results == ["2", value, value, "7"]
 
 
@@ -65,7 +65,7 @@ def test_an_error_in_a_long_line_is_located_by_its_byte():
     good = COMBS["left"](10_000)
     place = 30_001
     data = f"5\n{good[:place]}#{good[place:]}\n6".encode()
-    results = list(line_values(engine_for(arithmetic()), io.BytesIO(data), size=5_000))
+    results = line_values(engine_for(arithmetic()), io.BytesIO(data), size=5_000)
     assert results[::2] == ["5", "6"]
     error = results[1]
     assert isinstance(error, ExpressionError)
@@ -86,13 +86,13 @@ def test_bytes_are_counted_where_characters_have_several(size, rest):
 
 
 def test_a_long_line_that_ends_too_early():
-    results = list(line_values(engine_for(arithmetic()), io.BytesIO(b"(" * 1_000), size=100))
+    results = line_values(engine_for(arithmetic()), io.BytesIO(b"(" * 1_000), size=100)
     assert "1000 parentheses unclosed" in str(results[0])
 
 
 def test_progress_is_told_in_bytes():
     data, told = b"(1+2)\n" * 100, []
-    list(line_values(engine_for(arithmetic()), io.BytesIO(data), told.append, size=64))
+    line_values(engine_for(arithmetic()), io.BytesIO(data), told.append, size=64)
     assert told == sorted(told)
     assert told[-1] == len(data)
 
@@ -150,7 +150,7 @@ def test_a_line_longer_than_the_window_that_bytes_cannot_be_read_of(monkeypatch)
 
 
 def test_bad_lines_beyond_the_first_few_are_not_looked_at():
-    results = list(line_values(engine_for(arithmetic()), io.BytesIO(b"x\n1\n" * 50)))
+    results = line_values(engine_for(arithmetic()), io.BytesIO(b"x\n1\n" * 50))
     assert results[1::2] == ["1"] * 50
     assert all(isinstance(result, ExpressionError) for result in results[:20:2])
     assert results[20::2] == [None] * 40

@@ -7,6 +7,7 @@ canonical spelling. Indices are unsigned, because numba would else check each fo
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -28,6 +29,7 @@ PROGRAMS = (ENGINE, ONE_CORE, *FLOORS, MODEL, STACK_MACHINE, EVAL)
 
 U = np.uint64
 ONE = U(1)
+allocating = partial(compiled, allocates=True)
 
 
 class TooDeep(Exception):
@@ -60,7 +62,7 @@ def programs(model: Model) -> dict[str, Program]:
     }
 
 
-@compiled
+@allocating
 def _plain_boolean(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -88,7 +90,7 @@ def _plain_boolean(text):
     return values[0]
 
 
-@compiled
+@allocating
 def _plain_arithmetic(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -111,7 +113,7 @@ def _plain_arithmetic(text):
     return values[0]
 
 
-@compiled
+@allocating
 def _tuned_infix(text, table, row, width):
     """The last value stays in a register. What waits for an operand, `a+` or `a*`, is a row of a
     table of results, so that no operator is decided by a jump.
@@ -165,7 +167,7 @@ def _listops_value(operator, values, base, n_values):
     return (a + b) % 10
 
 
-@compiled
+@allocating
 def _plain_listops(text):
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
@@ -191,7 +193,7 @@ def _plain_listops(text):
     return values[0]
 
 
-@compiled
+@allocating
 def _tuned_listops(text):
     """Jumps over what must follow: `( MAX ` is six bytes and `( SM ` five; all else is two."""
     values = np.empty(len(text) // 2 + 1, np.uint8)

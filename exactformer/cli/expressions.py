@@ -221,7 +221,7 @@ def evaluate_expressions(
     """Print the value of an expression, or of each line of a file or pipe of any size."""
     if (expression is None) == (file is None):
         raise typer.BadParameter("expected an expression or --file, and not both")
-    from exactformer.values import Evaluator
+    from exactformer.values import Evaluator, spelt
 
     evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations)
     counted = as_json and iterations is not None  # iterations are then told with each value
@@ -233,21 +233,28 @@ def evaluate_expressions(
         print(json.dumps(shown, ensure_ascii=False) if as_json else shown)
         return
     path = Path(str(file))
+    lines = evaluator
     if ray is not None:
-        from exactformer import sharded
+        from exactformer.sharded import OnCluster
 
-        shown = sharded.line_values(ray, evaluator, path, syntax, counted=counted)
-    elif counted:
-        shown = (outcome._asdict() for outcome in evaluator.line_outcomes(path, syntax))
-    else:
-        shown = evaluator.line_values(path, syntax)
+        lines = OnCluster(evaluator, ray)
     with Kept[Any]() as kept:  # until all lines are known to be right
-        kept.keep(iter(lambda: list(islice(shown, MOST_AT_ONCE)), []))
-        if as_json:
+        if counted:
+            shown = (outcome._asdict() for outcome in lines.line_outcomes(path, syntax))
+            kept.keep(iter(lambda: list(islice(shown, MOST_AT_ONCE)), []))
             print_json(chain.from_iterable(kept))
             return
+        kept.keep(lines.line_values(path, syntax))
+        if as_json:
+            words = [f", {json.dumps(value, ensure_ascii=False)}" for value in domain.values]
+            for number, block in enumerate(kept):
+                text = spelt(block, words)
+                print(text if number else "[" + text.removeprefix(", "), end="")
+            print("]")
+            return
+        words = [f"{value}\n" for value in domain.values]
         for block in kept:
-            print("\n".join(block))
+            print(spelt(block, words), end="")
 
 
 @app.command()

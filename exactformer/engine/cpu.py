@@ -5,22 +5,28 @@ Text that bytes do not tell apart into tokens, and what is no text, goes through
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cached_property
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError, decode
 from exactformer.domains.expression import Expression, packs
+from exactformer.domains.formats.labelled import read_tsv_row
 from exactformer.domains.grammar import CLOSED, UNKNOWN, Grammar
 from exactformer.domains.syntax import describe, grammar_of, parse
 from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
-from exactformer.engine.readers import Bytes, Reader, read_lines, read_shared
+from exactformer.engine.readers import Bytes, Reader, read_shared
+from exactformer.engine.rows import Numbers, Rows, read_rows, read_tokens
 from exactformer.engine.scan import END, MIXED
-from exactformer.engine.tables import tables_of
+from exactformer.engine.tables import Tables, tables_of
 
 CONTEXT = 1 << 12  # bytes around an error that are decoded
+MOST_JOINED = 1 << 26  # characters of many texts that are read as one
 
 
 class CpuEngine:
@@ -36,6 +42,7 @@ class CpuEngine:
         packed = packs(algebra) and not square and _knows_before_operand(grammar_of(algebra))
         self.tables = tables_of(automaton, lexer or NO_LEXER, packed=packed, square=square)
         self.look_ahead = (lexer or NO_LEXER).look_ahead
+        self._symbols = np.array(algebra.values, dtype=object)
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:
         """The value of one expression. Raises the parser's `ExpressionError`."""
@@ -53,43 +60,86 @@ class CpuEngine:
 
     def values(self, expressions: Sequence[Expression]) -> list[str]:
         """The values of expressions that have been parsed."""
-        results: list[str] = []
-        for expression in expressions:
-            reader = self.reader()
-            reader.read_tokens(expression.ids.astype(np.uint32))
-            value = self.result(reader)
-            if value is None:  # an Expression is well formed
-                raise ValueError(TOO_WIDE)
-            results.append(value)
-        return results
+        return self.symbols(self.numbers(expressions))
 
-    def lines(
-        self, text: Bytes, first_line: int = 1, most_errors: int | None = None
-    ) -> list[str | ExpressionError | None]:
-        """The value of each line of a text, or its error; None for each bad line after the first
-        `most_errors`.
-        """
-        ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
-        begins = np.append(0, ends[:-1] + 1)
-        numbers = read_lines(self.tables, TOP, text, begins, ends)
-        results: list[str | ExpressionError | None] = [
-            self.algebra.values[v] if v >= 0 else None for v in numbers.tolist()
-        ]
-        errors = 0
+    def numbers(self, expressions: Sequence[Expression]) -> Numbers:
+        """The same as numbers."""
+        numbers = read_tokens(self.tables, [expression.ids for expression in expressions])
+        if (numbers < 0).any():  # an Expression is well formed
+            raise ValueError(TOO_WIDE)
+        return numbers
+
+    def symbols(self, numbers: Numbers) -> list[str]:
+        return self._symbols[numbers].tolist()
+
+    def texts(self, texts: Sequence[str | bytes]) -> list[str]:
+        """The value of each of many texts. Raises the first error, with the number of its text."""
+        return self.symbols(self._texts(texts, 0, len(texts)))
+
+    def _texts(self, texts: Sequence[str | bytes], begin: int, end: int) -> Numbers:
+        """Those of texts[begin:end], as rows of one text; where they do not make one, by halves."""
+        if end - begin > 1:
+            data = _joined(texts[begin:end]) if self.reads_bytes else b""
+            numbers, _, _ = read_rows(self.tables, np.frombuffer(data, np.uint8), separator=0)
+            if len(numbers) != end - begin:
+                middle = (begin + end) // 2
+                halves = self._texts(texts, begin, middle), self._texts(texts, middle, end)
+                return np.concatenate(halves)
+        else:
+            numbers = np.full(end - begin, REFUSED, dtype=np.int16)
         for i in np.flatnonzero(numbers < 0).tolist():
-            if errors == most_errors and self.reads_bytes:  # else the parser may still find a value
-                break
-            result = self.value_or_error(text[begins[i] : ends[i]].tobytes(), first_line + i)
-            errors += isinstance(result, ExpressionError)
-            results[i] = result if most_errors is None or errors <= most_errors else None
-        return results
+            try:
+                numbers[i] = self.algebra.values.index(self.value(texts[begin + i]))
+            except ExpressionError as error:
+                if len(texts) > 1:
+                    error.add_note(f"in text {begin + i + 1} of {len(texts)}")
+                raise
+        return numbers
 
-    def value_or_error(self, line: bytes, number: int) -> str | ExpressionError:
-        """The value of one line, whose number in its file an error names."""
-        try:
-            return self.value(line, number)
-        except ExpressionError as error:
-            return error
+    def rows(
+        self,
+        text: Bytes,
+        first_line: int = 1,
+        most_errors: int | None = None,
+        *,
+        labelled: bool = False,
+    ) -> Rows:
+        """The value of each line of a text: whole lines, of which the last one need not end. Of bad
+        lines, the errors of the first `most_errors`. With labels, lines are an expression, a tab
+        and a value, or the other way round.
+        """
+        tables = self._tables_of_labelled_lines if labelled else self._tables_of_lines
+        values, labels, begins = read_rows(tables, text, ord("\n"), labelled=labelled)
+        errors: dict[int, ExpressionError] = {}
+        for i in np.flatnonzero(values < 0).tolist():
+            few = most_errors is None or len(errors) < most_errors
+            if not few and self.reads_bytes:  # else the parser may still find a value
+                break
+            end = begins[i + 1] if i + 1 < len(begins) else len(text)
+            line = text[begins[i] : end].tobytes().removesuffix(b"\n")
+            try:
+                if labelled:
+                    _, label, expression = read_tsv_row(self.algebra, line, first_line + i)
+                    labels[i] = self.algebra.values.index(label)
+                    (values[i],) = self.numbers([expression])
+                else:
+                    values[i] = self.algebra.values.index(self.value(line, first_line + i))
+            except ExpressionError as error:
+                if few:
+                    errors[i] = error
+        return Rows(values, labels, errors)
+
+    @cached_property
+    def _tables_of_lines(self) -> Tables:
+        return self._with_separators("\n")
+
+    @cached_property
+    def _tables_of_labelled_lines(self) -> Tables:
+        return self._with_separators("\t\n")
+
+    def _with_separators(self, separators: str) -> Tables:
+        lexer = lexer_of(self.algebra, separators) or NO_LEXER
+        return self.tables._replace(token=lexer.token, trie=lexer.trie, trie_token=lexer.trie_token)
 
     def read(
         self, reader: Reader, text: Bytes, begin: int, end: int, *, final: bool = True
@@ -181,6 +231,18 @@ def _knows_before_operand(grammar: Grammar) -> bool:
         for after, operators in zip(grammar.after_operand, grammar.after_operator, strict=True)
         if after != CLOSED
     )
+
+
+def _joined(texts: Sequence[Any]) -> bytes:
+    """Texts, each with a byte after it that is in no expression; nothing where they are too long,
+    or of several kinds, or no text.
+    """
+    if sum(map(len, texts)) <= MOST_JOINED:
+        with suppress(TypeError, UnicodeEncodeError):
+            if isinstance(texts[0], bytes):
+                return b"\0".join([*texts, b""])
+            return "\0".join([*texts, ""]).encode()
+    return b""
 
 
 def encode(text: str) -> bytes | None:

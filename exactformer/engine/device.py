@@ -10,6 +10,7 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.cpu import Bytes, CpuEngine, encode
 from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.rows import Rows
 from exactformer.engine.tensor import TensorEngine
 
 WORTH_A_LAUNCH = 1 << 22  # bytes; below, the kernels' launches cost more than they save
@@ -40,11 +41,24 @@ class DeviceEngine(CpuEngine):
                 return self.algebra.values[number]
         return super().value(text, first_line)
 
-    def lines(
-        self, text: Bytes, first_line: int = 1, most_errors: int | None = None
-    ) -> list[str | ExpressionError | None]:
-        """A text with a long line goes line by line."""
-        lines = text.tobytes().split(b"\n")
-        if max(map(len, lines)) < WORTH_A_LAUNCH:
-            return super().lines(text, first_line, most_errors)
-        return [self.value_or_error(line, first_line + i) for i, line in enumerate(lines)]
+    def rows(
+        self,
+        text: Bytes,
+        first_line: int = 1,
+        most_errors: int | None = None,
+        *,
+        labelled: bool = False,
+    ) -> Rows:
+        """A text with a long line goes line by line; those with labels stay on the CPU."""
+        ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
+        if labelled or np.diff(ends, prepend=0).max() < WORTH_A_LAUNCH:
+            return super().rows(text, first_line, most_errors, labelled=labelled)
+        lines = text.tobytes().removesuffix(b"\n").split(b"\n")
+        results = [self._value_or_error(line, first_line + i) for i, line in enumerate(lines)]
+        return Rows.of(self.algebra.values, results)
+
+    def _value_or_error(self, line: bytes, number: int) -> str | ExpressionError:
+        try:
+            return self.value(line, number)
+        except ExpressionError as error:
+            return error

@@ -28,15 +28,15 @@ class Lexer:
     look_ahead: int  # bytes that decide about a token, and that an error is reported from
 
 
-def lexer_of(algebra: Algebra) -> Lexer | None:
+def lexer_of(algebra: Algebra, separators: str = "") -> Lexer | None:
     """None for symbols that bytes do not tell apart, or that take too large a trie. Their texts go
-    through the parser.
+    through the parser. Separators of rows and fields are no white space.
     """
     lexicon = algebra.lexicon
     if not lexicon.by_bytes:
         return None
     symbols = {symbol.encode(): number for symbol, number in algebra.token_ids.items()}
-    spaces = {space.encode(): SPACE for space in SPACES}
+    spaces = {space.encode(): SPACE for space in SPACES if space not in separators}
 
     token = np.full(256, LONGER, dtype=np.uint8)
     for spelt, number in (symbols | spaces).items():

@@ -29,12 +29,10 @@ from exactformer.engine.scan import (
     STACK_FULL,
     feed,
     scan,
-    scan_lines,
 )
 from exactformer.engine.tables import Tables
 
 Bytes = NDArray[np.uint8]
-Indices = NDArray[np.int64]
 T = TypeVar("T")
 
 FIRST_ROOM = 1 << 14  # open spans before the stack grows
@@ -219,32 +217,6 @@ def read_shared(reader: Reader, text: Bytes, begin: int, end: int) -> None:
         joined = found is not None and reader.join(*found)
         if not joined and reader.read(text, *part) != END:
             return
-
-
-def read_lines(
-    tables: Tables, row: int, text: Bytes, begins: Indices, ends: Indices
-) -> NDArray[np.int64]:
-    """The index of the value of each text[begin:end], or -1; by two readers if that is long."""
-
-    def read(begin: int, end: int) -> NDArray[np.int64]:
-        """The values of the lines that begin in text[begin:end]."""
-        some = slice(*np.searchsorted(begins, [begin, end]))
-        reader, done = Reader(tables, row), 0
-        values = np.empty(some.stop - some.start, dtype=np.int64)
-        while True:
-            done = scan_lines(
-                text, begins[some], ends[some], tables, values, done, reader.stack, reader.closers
-            )
-            if done == len(values):
-                return values
-            reader.grow(4 * len(reader.stack))
-
-    end = len(text) + 1  # an empty line may begin where the text ends
-    if end <= WORTH_SHARING:
-        return read(0, end)
-    cuts = np.append(begins, end)
-    parts = Parts(0, end, lambda i: int(cuts[np.searchsorted(begins, i)]), read)
-    return np.concatenate([read(*part) if found is None else found for part, found in parts])
 
 
 @cache

@@ -20,7 +20,7 @@ ROW, DEPTH, POSITION, REASON, RESIDUE = range(5)
 
 
 @compiled
-def _longest(tables, text, i, end):
+def longest(tables, text, i, end):
     """The longest token that begins here, or NONE, and the index after it."""
     node, token, after = U(0), U(NONE), i
     while i < end:
@@ -110,12 +110,12 @@ def scan(text, begin, stop, end, tables, state, stack, closers, residue):
             i = after
             continue
         if t == U(LONGER):
-            t, after = _longest(tables, text, i, end)
+            t, after = longest(tables, text, i, end)
             # A word is one token: no word may go on after it, nor have begun before it.
             if is_word[byte] and byte < 128 and t != U(NONE):
                 goes_on = after < end and is_word[text[after]]
                 if goes_on and text[after] >= 128:  # a letter, or a mark, or white space?
-                    goes_on = _longest(tables, text, after, end)[0] == U(NONE)
+                    goes_on = longest(tables, text, after, end)[0] == U(NONE)
                 begun = i > U(0) and text[i - one] < 128 and is_word[text[i - one]]
                 if goes_on or begun:
                     t = U(NONE)
@@ -181,19 +181,3 @@ def feed(tokens, tables, state, stack, closers):
             row = following
         i += one
     state[ROW], state[DEPTH], state[POSITION], state[REASON] = row, depth, i, U(reason)
-
-
-@compiled
-def scan_lines(text, begins, ends, tables, values, first, stack, closers):
-    """The number of the value of each text[begin:end], from number `first` on, into `values`:
-    -1 where it is no expression. Stops early where the stack is full; returns how many are done.
-    """
-    state, nothing = np.zeros(5, dtype=np.uint64), np.empty(0, dtype=np.uint32)
-    for line in range(first, len(begins)):
-        state[ROW], state[DEPTH], state[RESIDUE] = 0, 0, 0
-        scan(text, begins[line], ends[line], ends[line], tables, state, stack, closers, nothing)
-        if state[REASON] == STACK_FULL:
-            return line
-        whole = state[REASON] == END and state[DEPTH] == 0
-        values[line] = tables.final[state[ROW] // U(tables.width)] if whole else -1
-    return len(begins)

@@ -11,12 +11,12 @@ from typing import BinaryIO
 import numpy as np
 
 from exactformer.domains.errors import ExpressionError, no_text
-from exactformer.domains.formats.lines import SHOWN_PROBLEMS
+from exactformer.domains.formats.lines import LINES_AT_ONCE, SHOWN_PROBLEMS
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
+from exactformer.engine.rows import Rows
 from exactformer.engine.scan import END
 
 BUFFER = 1 << 26  # bytes
-LINES_AT_ONCE = 1 << 21  # bytes of short lines: each has a few numbers of its own
 LONGEST_BAD_LINE = 1 << 28  # bytes; after that, the rest of the file is not read
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -55,18 +55,20 @@ class Window:
 
 def window_size(engine: CpuEngine, file_size: int | None) -> int:
     """In bytes. A GPU takes a line as a whole, so for it the whole file is the window."""
-    return max(BUFFER, (file_size or 0) + 1) if engine.takes_whole_lines else BUFFER
+    if engine.takes_whole_lines:
+        return max(BUFFER, (file_size or 0) + 1)
+    return BUFFER if file_size is None else min(BUFFER, file_size + 1)
 
 
-def line_values(
+def rows_of_file(
     engine: CpuEngine,
     file: BinaryIO,
     progress: Callable[[int], None] = lambda done: None,
     size: int = BUFFER,
     first_line: int = 1,
-) -> Iterator[str | ExpressionError | None]:
-    """The value of each line, or what is wrong with it, in order; where bad lines are many, None
-    for all but the first few. `progress` gets the number of bytes used so far.
+) -> Iterator[Rows]:
+    """The values of all lines, many at a time, and what is wrong with the first few bad ones.
+    `progress` gets the number of bytes used so far.
     """
     window, number = Window(file, size + 2 * engine.look_ahead), first_line
     window.fill()
@@ -83,23 +85,24 @@ def line_values(
         if window.begin == window.end:
             return
         if stop is None:
-            results = [_long_line(engine, window, number, progress)]
+            line = _long_line(engine, window, number, progress)
+            rows = Rows.of(engine.algebra.values, [line])
         else:
-            results = engine.lines(window.array[window.begin : stop], number, SHOWN_PROBLEMS)
-            window.begin = min(stop + 1, window.end)
-        yield from results
-        number += len(results)
+            rows = engine.rows(window.array[window.begin : stop], number, SHOWN_PROBLEMS)
+            window.begin = stop
+        yield rows
+        number += len(rows.values)
         progress(window.skipped + window.begin)
 
 
 def _end_of_lines(window: Window) -> int | None:
-    """Where some whole lines end, not too many at once; None if the window does not have one."""
+    """After some whole lines, not too many at once; None if the window does not have one."""
     enough = min(window.end, window.begin + LINES_AT_ONCE)
     newline = window.bytes.rfind(b"\n", window.begin, enough)
     if newline < 0:
         newline = window.bytes.find(b"\n", enough, window.end)
     if newline >= 0:
-        return newline
+        return newline + 1
     return window.end if window.ended else None
 
 

@@ -1,7 +1,7 @@
 """Items in blocks of a bounded size, and a store for more of them than the memory holds."""
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from tempfile import SpooledTemporaryFile
 from typing import Generic, TypeVar
 
@@ -9,6 +9,7 @@ MOST_AT_ONCE = 1 << 15  # items of a block, however small
 KEPT_IN_MEMORY = 1 << 26  # bytes; what is more is kept on disk
 
 T = TypeVar("T")
+Block = TypeVar("Block", bound=Sized)
 
 
 def in_blocks(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
@@ -25,25 +26,25 @@ def in_blocks(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterat
         yield block
 
 
-class Kept(Generic[T]):
+class Kept(Generic[Block]):
     """Plain data that waits in blocks, most of it on disk, until a whole file has been read."""
 
     def __init__(self) -> None:
         self.file = SpooledTemporaryFile(KEPT_IN_MEMORY)  # noqa: SIM115 (closed at the exit)
         self.count = 0
 
-    def __enter__(self) -> "Kept[T]":
+    def __enter__(self) -> "Kept[Block]":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.file.close()
 
-    def keep(self, blocks: Iterable[list[T]]) -> None:
+    def keep(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             pickle.dump(block, self.file)
             self.count += len(block)
 
-    def __iter__(self) -> Iterator[list[T]]:
+    def __iter__(self) -> Iterator[Block]:
         end = self.file.tell()
         self.file.seek(0)
         while self.file.tell() < end:

@@ -74,17 +74,17 @@ def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:
 
 
 def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
+    return file.read(lambda line, number: read_tsv_row(algebra, line, number))
+
+
+def read_tsv_row(algebra: Algebra, line: bytes, number: int) -> Row[Expression]:
     """Two bare values may be read either way: the row is right only if they are the same."""
     ids = {symbol: i for symbol, i in algebra.token_ids.items() if i in algebra.value_ids}
-
-    def read(line: bytes, number: int) -> Row[Expression]:
-        row = _Fields(line, number, ("expression", "value"))
-        first, second = (field.strip() in ids for field in row.fields)
-        place = 0 if first and not second else 1
-        label = algebra.vocabulary[ids[row.one_of(place, ids)]]
-        return Row(number, label, row.read(1 - place, lambda text: parse(algebra, text)))
-
-    return file.read(read)
+    row = _Fields(line, number, ("expression", "value"))
+    first, second = (field.strip() in ids for field in row.fields)
+    place = 0 if first and not second else 1
+    label = algebra.vocabulary[ids[row.one_of(place, ids)]]
+    return Row(number, label, row.read(1 - place, lambda text: parse(algebra, text)))
 
 
 class _Fields:

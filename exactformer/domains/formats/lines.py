@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
@@ -17,6 +18,7 @@ from exactformer.domains.errors import ExpressionError
 SHOWN_PROBLEMS = 10  # bad lines of a file that are shown one by one
 LONGEST_LINE = 1 << 24  # bytes; what never ends is refused before it fills the memory
 PART = 1 << 20  # bytes of a part, about
+LINES_AT_ONCE = 1 << 23  # bytes of short lines that are read together; each takes a few numbers
 
 T = TypeVar("T")
 
@@ -45,6 +47,8 @@ def first_line_of(path: Path | Part) -> int:
 
 def size_of(file: BinaryIO) -> int | None:
     """In bytes, where that can be known before all was read."""
+    if isinstance(file, BytesIO):
+        return len(file.getbuffer())
     try:
         facts = os.fstat(file.fileno())
     except OSError:
@@ -85,12 +89,29 @@ class Lines:
             number += 1
             line = self._next(number)
 
+    def blocks(self) -> Iterator[tuple[int, bytes]]:
+        """Many lines at a time, and the number of the first of them."""
+        number, lines, more = self.first_line, self._first, True
+        while more:
+            more = self.file.read(LINES_AT_ONCE)
+            self.done += len(more)
+            lines += more
+            self._require_short(number, lines.find(b"\n") + 1 or len(lines))
+            end = lines.rfind(b"\n") + 1 if more else len(lines)
+            if end:
+                yield number, lines[:end]
+                number += lines.count(b"\n", 0, end)
+                lines = lines[end:]
+
     def _next(self, number: int) -> bytes:
         line = self.file.readline(LONGEST_LINE + 1)
-        if len(line) > LONGEST_LINE:
-            raise _too_long(self.name, number)
+        self._require_short(number, len(line))
         self.done += len(line)
         return line
+
+    def _require_short(self, number: int, length: int) -> None:
+        if length > LONGEST_LINE:
+            raise _too_long(self.name, number)
 
     def read(self, read: Callable[[bytes, int], T], first: int = 1) -> Iterator[T]:
         """`read` of each line from the first on, and its number; see `all_right`."""
@@ -155,23 +176,42 @@ class BadLines(ValueError):
         return BadLines(self.name, problems, self.count + later.count, self.place)
 
 
-def all_right(name: str, results: Iterable[T | ExpressionError | None]) -> Iterator[T]:
-    """The results of a file's lines, up to the first bad one. At the end the bad ones are told at
-    once: the first few, and how many others there are. None is a bad line that nobody looked at.
+class Checked:
+    """What is known of a file's lines so far: how many there are, how many of them are bad, and
+    what is wrong with the first few of those.
     """
-    problems: list[str] = []  # as text: an error would keep its frames, and these the file
-    place: dict[str, int] = {}
-    good = bad = 0
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.lines = self.bad = 0
+        self.problems: list[str] = []  # as text: an error would keep its frames, and these the file
+        self.place: dict[str, int] = {}
+
+    def add(self, lines: int, bad: int = 0, errors: Iterable[ExpressionError] = ()) -> None:
+        self.lines += lines
+        self.bad += bad
+        for error in islice(errors, SHOWN_PROBLEMS - len(self.problems)):
+            self.problems.append(str(error))
+            self.place = self.place or error.place
+
+    def require_right(self) -> None:
+        """Tell all bad lines at once."""
+        if self.bad:
+            raise BadLines(self.name, self.problems, self.bad, self.place)
+        if not self.lines:
+            raise ValueError(
+                f"{self.name}: expected an expression on each line, found an empty file"
+            )
+
+
+def all_right(name: str, results: Iterable[T | ExpressionError]) -> Iterator[T]:
+    """The results of a file's lines, up to the first bad one. At the end the bad ones are told."""
+    checked = Checked(name)
     for result in results:
-        if result is None or isinstance(result, ExpressionError):
-            bad += 1
-            if result and len(problems) < SHOWN_PROBLEMS:
-                problems.append(str(result))
-                place = place or result.place
-        elif not bad:
-            good += 1
-            yield result
-    if bad:
-        raise BadLines(name, problems, bad, place)
-    if not good:
-        raise ValueError(f"{name}: expected an expression on each line, found an empty file")
+        if isinstance(result, ExpressionError):
+            checked.add(1, 1, [result])
+        else:
+            checked.add(1)
+            if not checked.bad:
+                yield result
+    checked.require_right()

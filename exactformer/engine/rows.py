@@ -1,0 +1,92 @@
+"""Many texts in one buffer, a row each: one pass, and no object a row.
+
+A value is a number, its index among the algebra's; only for a row without one is there ever an
+error as text. Two readers share a long buffer as they share a long text (`readers.py`).
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.errors import ExpressionError
+from exactformer.domains.formats.lines import Checked
+from exactformer.engine import readers
+from exactformer.engine.automaton import TOP
+from exactformer.engine.readers import NOTHING, Bytes, Parts, Reader
+from exactformer.engine.scan_rows import count_rows, feed_rows, next_row, scan_rows
+from exactformer.engine.tables import Tables
+
+Numbers = NDArray[np.int16]  # of values; negative where there is none
+
+
+class Rows(NamedTuple):
+    """What was found in rows: their values, and what they say that these are."""
+
+    values: Numbers
+    labels: Numbers  # empty where rows have none
+    errors: dict[int, ExpressionError]  # by row, of the first few that have no value
+
+    @classmethod
+    def of(cls, symbols: Sequence[str], results: Sequence[str | ExpressionError]) -> "Rows":
+        """Rows without labels, of which each was read by itself."""
+        errors = {i: r for i, r in enumerate(results) if isinstance(r, ExpressionError)}
+        numbers = [-1 if i in errors else symbols.index(str(r)) for i, r in enumerate(results)]
+        return cls(np.array(numbers, dtype=np.int16), np.empty(0, dtype=np.int16), errors)
+
+    @property
+    def bad(self) -> int:
+        return int(np.count_nonzero(self.values < 0))
+
+
+def all_right(name: str, blocks: Iterable[Rows]) -> Iterator[Rows]:
+    """The rows of a file, up to the first bad one. At the end the bad ones are told."""
+    checked = Checked(name)
+    for rows in blocks:
+        checked.add(len(rows.values), rows.bad, rows.errors.values())
+        if not checked.bad:
+            yield rows
+    checked.require_right()
+
+
+def read_rows(
+    tables: Tables, text: Bytes, separator: int, *, labelled: bool = False
+) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+    """The value of each row, its label, and where it begins; by two readers if that is long."""
+
+    def read(begin: int, end: int) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
+        reader, done = Reader(tables, TOP), 0
+        count = count_rows(text, begin, end, separator)
+        values = np.empty(count, dtype=np.int16)
+        labels = np.empty(count if labelled else 0, dtype=np.int16)
+        begins = np.empty(count, dtype=np.int64)
+        found = values, labels, begins
+        while True:
+            space = reader.state, reader.stack, reader.closers, NOTHING
+            done = scan_rows(text, begin, end, separator, tables, done, found, space)
+            if done == count:
+                return found
+            begin = reader.position
+            reader.grow(4 * len(reader.stack))
+
+    if len(text) < readers.WORTH_SHARING:
+        return read(0, len(text))
+    parts = Parts(0, len(text), lambda i: int(next_row(text, i, separator)), read)
+    blocks = [read(*part) if found is None else found for part, found in parts]
+    values, labels, begins = map(np.concatenate, zip(*blocks, strict=True))
+    return values, labels, begins
+
+
+def read_tokens(tables: Tables, texts: Sequence[NDArray[np.int16]]) -> Numbers:
+    """The values of texts whose tokens are known."""
+    tokens = np.concatenate([np.empty(0, np.int16), *texts]).astype(np.uint32)
+    ends = np.cumsum(list(map(len, texts)), dtype=np.int64)
+    values, done = np.empty(len(ends), dtype=np.int16), 0
+    reader = Reader(tables, TOP)
+    while True:
+        space = reader.state, reader.stack, reader.closers
+        done = feed_rows(tokens, ends, tables, done, values, *space)
+        if done == len(ends):
+            return values
+        reader.grow(4 * len(reader.stack))
