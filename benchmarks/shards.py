@@ -4,8 +4,8 @@
 
 Writes `results/shards.md`, or another file (`--out`); needs Ray (`pip install 'exactformer[ray]'`).
 The cluster is two nodes on this machine with a CPU each, unless `--ray ADDRESS` names one. Each
-command runs with and without it, on a file of ListOps rows and on one that has wrong rows and bad
-lines, too: what is printed, and the exit status, must be the same to the byte.
+command runs with and without it, on files of ListOps rows in Nangia's notation and in ours, with
+wrong labels and with bad lines: what is printed, and the exit status, must be the same.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +25,18 @@ from exactformer.domains.catalog import listops
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.paper.files import made_with, table, write
+from exactformer.paper.files import table, write
 
 SEED, DEPTH, AT_ONCE = 0, 3, 10_000
 WRONG_EVERY, BAD_EVERY = 1_000, 10_007  # rows, in the file that has some
+
+COMMANDS = (
+    "score listops nangia",
+    "score listops-3-mean native",
+    "score listops --json wrong",
+    "score listops bad",
+    "eval listops-3-mean --file expressions",
+)
 
 NODES = """
 import sys
@@ -53,18 +61,15 @@ def two_nodes() -> Iterator[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     ) as process:
-        assert process.stdin is not None
         assert process.stdout is not None
         yield process.stdout.readline().strip()
-        process.stdin.close()
 
 
-def write_rows(folder: Path, count: int) -> dict[str, Path]:
+def write_rows(folder: Path, count: int) -> None:
     """Files of labelled rows in Nangia's notation and in ours, good ones and spoilt ones."""
     algebra, rng = listops(3, "mean"), np.random.default_rng(SEED)
-    names = ("nangia", "tsv", "wrong", "bad", "expressions")
-    paths = {name: folder / f"{name}.txt" for name in names}
-    files = {name: path.open("w") for name, path in paths.items()}
+    names = ("nangia", "native", "wrong", "bad", "expressions")
+    files = {name: (folder / name).open("w") for name in names}
     number = 0
     while number < count:
         for expression in draw(algebra, DEPTH, min(AT_ONCE, count - number), rng):
@@ -74,17 +79,16 @@ def write_rows(folder: Path, count: int) -> dict[str, Path]:
             files["nangia"].write(f"{value}\t{text}\n")
             files["wrong"].write(f"{label}\t{text}\n")
             files["bad"].write(f"{label}\t{text[:-1] if number % BAD_EVERY == 0 else text}\n")
-            files["tsv"].write(f"{expression}\t{value}\n")
+            files["native"].write(f"{expression}\t{value}\n")
             files["expressions"].write(f"{expression}\n")
     for file in files.values():
         file.close()
-    return paths
 
 
-def run(*arguments: str | Path) -> tuple[int, bytes, bytes, float]:
-    """Exit status, output and errors of a command, and seconds."""
-    start = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "exactformer", *arguments], capture_output=True)
+def run(folder: Path, *arguments: str) -> tuple[int, bytes, bytes, float]:
+    """Exit status, output and errors of a command in a folder, and seconds."""
+    start, command = time.perf_counter(), [sys.executable, "-m", "exactformer", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True)
     return done.returncode, done.stdout, done.stderr, time.perf_counter() - start
 
 
@@ -95,52 +99,38 @@ def main() -> None:
     options.add_argument("--out", type=Path, default=Path("results/shards.md"))
     arguments = options.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
         log(f"writing {arguments.rows:,} rows")
-        paths = write_rows(folder, arguments.rows)
-        commands = {
-            "score": ("score", "listops", paths["nangia"]),
-            "score, native rows": ("score", "listops-3-mean", paths["tsv"], "--json"),
-            "score, some wrong": ("score", "listops", paths["wrong"], "--json"),
-            "score, some bad lines": ("score", "listops", paths["bad"]),
-            "eval": ("eval", "listops-3-mean", "--file", paths["expressions"]),
-        }
-        alone = {what: run(*command) for what, command in commands.items()}
+        folder = Path(name)
+        write_rows(folder, arguments.rows)
+        alone = {command: run(folder, *command.split()) for command in COMMANDS}
         rows = []
-        with two_nodes() if not arguments.ray else contextmanager(iter)([arguments.ray]) as address:
-            for what, command in commands.items():
-                *expected, seconds = alone[what]
-                *found, spread = run(*command, "--ray", address)
+        with nullcontext(arguments.ray) if arguments.ray else two_nodes() as address:
+            for command in COMMANDS:
+                *expected, seconds = alone[command]
+                *found, spread = run(folder, *command.split(), "--ray", address)
                 if found != expected:
-                    sys.exit(f"{what}: expected {expected}, found {found}")
-                size = next(part for part in command if isinstance(part, Path)).stat().st_size
-                digest = hashlib.sha256(expected[1] + expected[2]).hexdigest()[:12]
-                line = (what, f"{size / 1e6:.0f}", str(expected[0]), digest)
-                rows.append([*line, f"{seconds:.1f}", f"{spread:.1f}"])
+                    sys.exit(f"{command}: expected {expected}, found {found}")
+                size = (folder / command.split()[-1]).stat().st_size
+                printed = hashlib.sha256(expected[1] + expected[2]).hexdigest()[:12]
+                facts = [f"`{command}`", f"{size / 1e6:.0f}", str(expected[0]), printed]
+                rows.append([*facts, f"{seconds:.1f}", f"{spread:.1f}"])
                 log(" | ".join(rows[-1]))
-    cells = (
-        "command",
-        "MB",
-        "exit status",
-        "sha256 of what it prints",
-        "s alone",
-        "s on the cluster",
-    )
+    header = ("command", "MB", "exit status", "sha256 of the output", "s alone", "s on the cluster")
     where = f"the cluster at {arguments.ray}" if arguments.ray else "two nodes on this machine"
     lines = [
         heading("A file of a million rows in parts on a cluster"),
-        f"{arguments.rows:,} rows of ListOps of depth {DEPTH}, seed {SEED}; {where}, a CPU each. Both "
-        f"times every command prints the same bytes and has the same exit status: "
-        f"{len(rows)} of {len(rows)}.",
+        f"{arguments.rows:,} rows of ListOps of depth {DEPTH} (seed {SEED}), with and without "
+        f"`--ray`, on {where}. {len(rows)} of {len(rows)} commands print the same bytes, errors "
+        f"included, and end with the same exit status.",
         "",
-        *table(cells, rows),
+        *table(header, rows),
         "",
-        f"Times include that Ray's workers start and import torch. Load of the machine at the end: "
+        "Times include that Ray's workers start and import torch. Load of the machine at the end: "
         f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
-        "",
-        made_with(),
     ]
-    write(arguments.out, "\n".join(lines))
+    text = "\n".join(lines)
+    write(arguments.out, text)
+    print(text)
 
 
 if __name__ == "__main__":

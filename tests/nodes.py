@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import psutil
-
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = 100 << 20  # bytes for the objects of a node
 SECONDS = 120  # until something that must happen has happened
@@ -25,12 +23,19 @@ class Nodes(NamedTuple):
     address: str
     second: int  # the process of the second node: workers are its children
 
+    def workers(self) -> dict[int, bytes]:
+        """The processes of the second node, and what they call themselves."""
+        found = {}
+        for folder in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # a process that has just ended
+                parent = (folder / "stat").read_bytes().rpartition(b")")[2].split()[1]
+                if int(parent) == self.second:
+                    found[int(folder.name)] = (folder / "cmdline").read_bytes()
+        return found
+
     def is_busy(self) -> bool:
         """Whether the second node is running a shard."""
-        with suppress(psutil.Error):  # a process that has just ended
-            children = psutil.Process(self.second).children()
-            return any(child.cmdline()[:1] == ["ray::run"] for child in children)
-        return False
+        return any(name.startswith(b"ray::run") for name in self.workers().values())
 
     def lose_the_second(self) -> None:
         """In the middle of a shard, as if it had lost its power."""
@@ -38,23 +43,24 @@ class Nodes(NamedTuple):
         while not self.is_busy():
             assert time.monotonic() < deadline, "the second node has nothing to do"
             time.sleep(0.01)
-        children = psutil.Process(self.second).children()
-        os.kill(self.second, signal.SIGKILL)
-        for child in children:
-            child.kill()
+        for process in (self.second, *self.workers()):
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
 
 @contextmanager
 def nodes() -> Iterator[Nodes]:
-    start = [sys.executable, "-W", "ignore", "-m", "tests.nodes"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(start, cwd=ROOT, text=True, **pipes) as process:
-        assert process.stdin
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-m", "tests.nodes"],
+        cwd=ROOT,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         assert process.stdout
         address, second = process.stdout.readline().split()
         yield Nodes(address, int(second))
-        process.stdin.close()
-        process.stdout.read()
 
 
 def main() -> None:

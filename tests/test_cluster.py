@@ -89,7 +89,8 @@ def test_a_node_without_exactformer():
         "sys.stdout.buffer.write(cloudpickle.dumps(_on_node()))"
     )
     sent = subprocess.run([sys.executable, "-c", send], capture_output=True, check=True).stdout
-    folders = [str(Path(str(find_spec(name).origin)).parent.parent) for name in ("ray", "psutil")]
+    found = [find_spec(name) for name in ("ray", "click")]
+    folders = [str(Path(str(spec and spec.origin)).parent.parent) for spec in found]
     run = (
         f"import sys; sys.path += {folders}; from ray import cloudpickle; "
         "print(cloudpickle.load(sys.stdin.buffer)({}, b'', b''))"
