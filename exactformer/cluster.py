@@ -115,8 +115,8 @@ class Cluster:
         try:
             return Outcome(*self.ray.get(done))
         except self.ray.exceptions.RayError as error:
-            lost = f"lost a shard {1 + RETRIES} times: {_one_line(error)}"
-            return Outcome(mistake=f"the cluster at {self.address} {lost}")
+            what = f"did not finish a shard: {_one_line(error)}"
+            return Outcome(mistake=f"the cluster at {self.address} {what}")
 
 
 @contextmanager

@@ -11,7 +11,7 @@ that the file turned out to need.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,7 +32,7 @@ from exactformer.domains.formats.labelled import (
     read_nangia_rows,
     read_tsv_rows,
 )
-from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines, Part
+from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName
 from exactformer.model.iterations import require_feasible
@@ -65,7 +65,7 @@ class Wrong:
 
 @dataclass(frozen=True)
 class Score:
-    file: Path | Part
+    file: Path
     format: Format
     algebra: Algebra
     median: Median | None  # what the labels take for MED; None where there is no such choice
@@ -109,49 +109,70 @@ class Score:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Tally:
+    """Rows of a file that were compared with their labels."""
+
+    correct: int = 0
+    total: int = 0
+    wrong: tuple[Wrong, ...] = ()  # the first of them
+
+    def __add__(self, later: "Tally") -> "Tally":
+        wrong = (self.wrong + later.wrong)[:SHOWN_ROWS]
+        return Tally(self.correct + later.correct, self.total + later.total, wrong)
+
+
 def score(
     domain: Algebra,
-    path: Path | Part,
+    path: Path,
     format: Format | None = None,
     weights: str = "constructed",
     median: Median | None = None,
     engine: EngineName = "auto",
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
-    model: Model | None = None,
 ) -> Score:
     """Evaluate every row of a file and compare with its label.
 
-    `most_work` bounds what the transformer may spend on one expression. For a part of a file,
-    `model` is what `choose` gives for the whole.
+    `most_work` bounds what the transformer may spend on one expression.
     """
     with Lines.of(path) as file:
         format, median = settled(domain, file, format, median)
         uses: Uses = {}
-        if format == "tsv":
-            model = model or choose(domain, format, uses, weights, median)
-        if model and format == "tsv" and (fast := model.fast_engine(engine)):
-            tally = _score_lines(fast, file, progress)
+        model = choose(domain, format, uses, weights, median) if format == "tsv" else None
+        tally = Tally()
+        if model and (fast := model.fast_engine(engine)):
+            tally = score_lines(fast, file, progress)
         else:
             with Kept[list[Row[Content]]]() as kept:
-                for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
+                rows = read_rows(file, format, domain, uses)
+                for block in in_blocks(rows, _size, TOKENS_AT_ONCE):
                     kept.keep([block])
                     progress("bytes", file.done, file.size)
                 model = model or choose(domain, format, uses, weights, median)
-                tally = _score_kept(format, model, engine, kept, progress, str(path), most_work)
+                for block in kept:
+                    tally += score_rows(format, model, engine, block, str(path), most_work)
+                    progress("rows", tally.total, kept.count)
+    return summary(path, format, model, median, weights, engine, tally)
+
+
+def summary(
+    path: Path,
+    format: Format,
+    model: Model,
+    median: Median | None,
+    weights: str,
+    engine: EngineName,
+    tally: Tally,
+) -> Score:
     used = "fast" if model.fast_engine(engine) else "model"
     facts = (path, format, model.algebra, median, weights, "exact", used)
-    return Score(*facts, tally.correct, tally.total, tuple(tally.wrong))
+    return Score(*facts, tally.correct, tally.total, tally.wrong)
 
 
-@dataclass
-class _Tally:
-    correct: int = 0
-    total: int = 0
-    wrong: list[Wrong] = field(default_factory=list)  # the first of them
-
-
-def _score_lines(engine: "CpuEngine", file: Lines, progress: Progress) -> _Tally:
+def score_lines(
+    engine: "CpuEngine", file: Lines, progress: Progress = lambda unit, done, total: None
+) -> Tally:
     """Native text: labels are compared as lines are read, many at a time."""
     from exactformer.engine.rows import Rows, all_right
 
@@ -161,27 +182,28 @@ def _score_lines(engine: "CpuEngine", file: Lines, progress: Progress) -> _Tally
             yield engine.rows(array, number, SHOWN_PROBLEMS, labelled=True)
             progress("bytes", file.done, file.size)
 
-    tally, symbols = _Tally(), engine.algebra.values
+    tally, symbols = Tally(), engine.algebra.values
     for values, labels, _ in all_right(file.name, blocks()):
-        wrong = np.flatnonzero(values != labels)
-        for i in wrong[: SHOWN_ROWS - len(tally.wrong)].tolist():
-            said, found = symbols[labels[i]], symbols[values[i]]
-            tally.wrong.append(Wrong(file.first_line + tally.total + i, said, found))
-        tally.total += len(values)
-        tally.correct += len(values) - len(wrong)
+        wrong, first = np.flatnonzero(values != labels), file.first_line + tally.total
+        shown = [
+            Wrong(first + i, symbols[labels[i]], symbols[values[i]])
+            for i in wrong[:SHOWN_ROWS].tolist()
+        ]
+        tally += Tally(len(values) - len(wrong), len(values), tuple(shown))
     return tally
 
 
-def _score_kept(
+def score_rows(
     format: Format,
     model: Model,
     engine: EngineName,
-    kept: Kept[list[Row[Content]]],
-    progress: Progress,
+    rows: Sequence[Row[Content]],
     name: str,
     most_work: int | None,
-) -> _Tally:
-    """Rows that waited for their weights, or that the transformer is to evaluate."""
+) -> Tally:
+    """Rows that waited for their weights, or that the transformer is to evaluate; `name` is that of
+    their file.
+    """
 
     def evaluate(expressions: Sequence[Expression]) -> list[str]:
         if model.fast_engine(engine) is None:
@@ -189,17 +211,13 @@ def _score_kept(
                 require_feasible(expression, most_work, f"{name}: {expression!r}: ")
         return model.evaluate(expressions, engine)
 
-    tally = _Tally()
-    for block in kept:
-        contents = [row.content for row in block]
-        answers = _answers(format, model.algebra, contents, evaluate)
-        for row, answer in zip(block, answers, strict=True):
-            tally.correct += answer == row.label
-            if answer != row.label and len(tally.wrong) < SHOWN_ROWS:
-                tally.wrong.append(Wrong(row.line, row.label, answer))
-        tally.total += len(block)
-        progress("rows", tally.total, kept.count)
-    return tally
+    answers = _answers(format, model.algebra, [row.content for row in rows], evaluate)
+    wrong = [
+        Wrong(row.line, row.label, answer)
+        for row, answer in zip(rows, answers, strict=True)
+        if answer != row.label
+    ]
+    return Tally(len(rows) - len(wrong), len(rows), tuple(wrong[:SHOWN_ROWS]))
 
 
 def settled(
@@ -216,15 +234,6 @@ def settled(
     if format == "bowman" and domain != boolean():
         raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
     return format, median
-
-
-def uses_in(domain: Algebra, path: Path | Part, format: Format) -> Uses:
-    """What decides on the weights: all that is read of a file before any of it is evaluated."""
-    uses: Uses = {}
-    with Lines.of(path) as file:
-        for _ in _rows(file, format, domain, uses):
-            pass
-    return uses
 
 
 def choose(
@@ -256,7 +265,7 @@ def _median(domain: Algebra, format: Format, median: Median | None) -> Median | 
     return median or PUBLISHED_MEDIAN if published and domain == listops() else None
 
 
-def _rows(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Row[Content]]:
+def read_rows(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Row[Content]]:
     """What is kept of each row. `uses` is filled while a file in Nangia's notation is read."""
     if format == "bowman":
         for line, relation, pair in read_bowman_rows(file):

@@ -5,13 +5,14 @@ lines of a part and the weights with it, so that it needs no file of ours.
 """
 
 import os
+import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,15 +27,24 @@ from exactformer.domains.formats.syntaxes import Syntax
 from exactformer.engine.choice import EngineName
 from exactformer.named import find_weights, is_constructed
 from exactformer.progress import Tell, bar, is_typed
-from exactformer.score import SHOWN_ROWS, Progress, Score, Uses, choose, settled, uses_in
-from exactformer.score import score as score_part
+from exactformer.score import (
+    Progress,
+    Score,
+    Tally,
+    Uses,
+    choose,
+    read_rows,
+    score_lines,
+    score_rows,
+    settled,
+    summary,
+)
 from exactformer.values import Evaluator
 
 if TYPE_CHECKING:
+    from exactformer.engine.cpu import CpuEngine
     from exactformer.engine.rows import Numbers
     from exactformer.model.predict import Outcome
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -71,43 +81,30 @@ def score(
     progress: Progress = lambda unit, done, total: None,
     most_work: int | None = None,
 ) -> Score:
-    """What `exactformer.score.score` gives for a file. Where only all of it says which weights it
-    needs, it is read once before any of it is evaluated, and kept meanwhile.
+    """What `exactformer.score.score` gives for a file, which is read as it is there: where only all
+    of it says which weights it needs, its rows are kept here until all have been read.
     """
-    with connected(address) as cluster, Kept[list[Part]]() as kept:
+    with connected(address) as cluster, Kept[list[bytes]]() as kept:
         cut, size = parts(path), _size(path)
         first = next(cut)
         with Lines.of(first) as file:
             format, median = settled(domain, file, format, median)
-        whole = chain([first], cut)
-        uses: Uses = {}
+        whole, uses = chain([first], cut), Uses()
         model = choose(domain, format, uses, weights, median) if format == "tsv" else None
-        if not (model and model.fast_engine(engine)):
-            told = _Told(progress, "bytes read", size)
-            for seen in _results(cluster, _Uses(domain, format), _keeping(whole, kept), told):
+        told = _Told(progress, "bytes", size)
+        if model and model.fast_engine(engine):
+            job = _ScoreLines(domain, _Weights.of(weights, domain), engine)
+        else:
+            for rows, seen in _results(cluster, _Read(domain, format), whole, told):
+                kept.keep([[rows]])
                 uses = seen | uses
-            whole, size = chain.from_iterable(kept), told.done
-        model = model or choose(domain, format, uses, weights, median)
-        used = "fast" if model.fast_engine(engine) else "model"
-        sent = _Weights.of(weights, domain)
-        job = _Scores(domain, format, uses, sent, median, engine, most_work)
-        told = _Told(progress, "bytes scored", size)
-        facts = (path, format, model.algebra, median, weights, "exact", used)
-        total = Score(*facts, correct=0, total=0, wrong=())
-        for part in _results(cluster, job, whole, told):
-            total = replace(
-                total,
-                correct=total.correct + part.correct,
-                total=total.total + part.total,
-                wrong=(total.wrong + part.wrong)[:SHOWN_ROWS],
-            )
-    return total
-
-
-def _keeping(cut: Iterable[Part], kept: Kept[list[Part]]) -> Iterator[Part]:
-    for part in cut:
-        kept.keep([[part]])
-        yield part
+            model = model or choose(domain, format, uses, weights, median)
+            sent = _Weights.of(weights, domain)
+            facts = (domain, format, uses, sent, median, engine, most_work)
+            job, whole = _ScoreRows(str(path), *facts), chain.from_iterable(kept)
+            told = _Told(progress, "bytes of rows", kept.file.tell())
+        tally = sum(_results(cluster, job, whole, told), Tally())
+    return summary(path, format, model, median, weights, engine, tally)
 
 
 def _size(path: Path) -> int | None:
@@ -128,18 +125,18 @@ class _Told:
 
 def _results(
     cluster: Cluster,
-    job: Callable[[Part], T | ValueError],
-    cut: Iterable[Part],
+    job: "_Job",
+    shards: Iterable[Part] | Iterable[bytes],
     told: _Told,
     gpus: int = 0,
-) -> Iterator[T]:
+) -> Iterator[Any]:
     """Of the parts of a file up to the first mistake. Bad lines are told together at the end."""
-    sizes: deque[int] = deque()  # of the parts that have been sent
+    sizes: deque[int] = deque()  # of what has been sent
 
-    def sent() -> Iterator[Part]:
-        for part in cut:
-            sizes.append(len(part.data))
-            yield part
+    def sent() -> Iterator[Part | bytes]:
+        for shard in shards:
+            sizes.append(len(shard.data if isinstance(shard, Part) else shard))
+            yield shard
 
     bad: BadLines | None = None
     for result in cluster.in_order(job, sent(), gpus=gpus):
@@ -159,16 +156,16 @@ def _results(
 
 @dataclass(frozen=True)
 class _Job:
-    def __call__(self, part: Part) -> Any:
-        """A mistake is returned: whether it is told depends on the parts before."""
+    def __call__(self, shard: Any, /) -> Any:
+        """A mistake is returned: whether it is told depends on the shards before."""
         try:
-            return self.run(part)
+            return self.run(shard)
         except BadLines as error:
             return error
         except ValueError as error:
             return ValueError(str(error))
 
-    def run(self, part: Part) -> Any:
+    def run(self, shard: Any, /) -> Any:
         raise NotImplementedError
 
 
@@ -207,27 +204,48 @@ class _Lines(_Job):
 
 @dataclass(frozen=True)
 class _Values(_Lines):
-    def run(self, part: Part) -> "Numbers":
+    def run(self, part: Part, /) -> "Numbers":
         return np.concatenate(list(self.here.line_values(part, self.syntax)))
 
 
 @dataclass(frozen=True)
 class _Outcomes(_Lines):
-    def run(self, part: Part) -> "list[Outcome]":
+    def run(self, part: Part, /) -> "list[Outcome]":
         return list(self.here.line_outcomes(part, self.syntax))
 
 
 @dataclass(frozen=True)
-class _Uses(_Job):
+class _Read(_Job):
     domain: Algebra
     format: Format
 
-    def run(self, part: Part) -> Uses:
-        return uses_in(self.domain, part, self.format)
+    def run(self, part: Part, /) -> tuple[bytes, Uses]:
+        """Rows as a node wants them back: they are nothing to us."""
+        uses: Uses = {}
+        with Lines.of(part) as file:
+            rows = list(read_rows(file, self.format, self.domain, uses))
+        return pickle.dumps(rows), uses
 
 
 @dataclass(frozen=True)
-class _Scores(_Job):
+class _ScoreLines(_Job):
+    domain: Algebra
+    weights: _Weights
+    engine: EngineName
+
+    @cached_property
+    def fast(self) -> "CpuEngine | None":
+        return choose(self.domain, "tsv", {}, self.weights.path, None).fast_engine(self.engine)
+
+    def run(self, part: Part, /) -> Tally:
+        assert self.fast is not None, "the same weights had one before they were sent"
+        with Lines.of(part) as file:
+            return score_lines(self.fast, file)
+
+
+@dataclass(frozen=True)
+class _ScoreRows(_Job):
+    name: str
     domain: Algebra
     format: Format
     uses: Uses
@@ -240,13 +258,6 @@ class _Scores(_Job):
     def model(self) -> Model:
         return choose(self.domain, self.format, self.uses, self.weights.path, self.median)
 
-    def run(self, part: Part) -> Score:
-        return score_part(
-            self.domain,
-            part,
-            self.format,
-            median=self.median,
-            engine=self.engine,
-            most_work=self.most_work,
-            model=self.model,
-        )
+    def run(self, rows: bytes, /) -> Tally:
+        read = pickle.loads(rows)
+        return score_rows(self.format, self.model, self.engine, read, self.name, self.most_work)

@@ -99,6 +99,24 @@ def test_a_node_without_exactformer():
     assert b"expected exactformer there as here: No module named" in alone.stdout, alone.stderr
 
 
+@needs_ray
+def test_a_shard_that_ends_every_process(cluster):
+    """It is not tried for ever. (With the memory of a node used up, it would be like this.)"""
+    program = """if True:
+        import os, sys
+        from exactformer.cluster import connected
+        with connected(sys.argv[1]) as cluster:
+            try:
+                list(cluster.as_they_come(os._exit, [1]))
+            except ValueError as error:
+                print(error, file=sys.stderr)
+        """
+    command = [sys.executable, "-c", program, cluster.address]
+    said = subprocess.run(command, capture_output=True, text=True).stderr
+    assert said.startswith(f"the cluster at {cluster.address} did not finish a shard: ")
+    assert said.count("\n") == 1
+
+
 # Files
 
 

@@ -108,11 +108,13 @@ def test_scored_with_weights_of_a_file(small_parts, tmp_path):
     assert same("score", "listops", path)[0] == 0
 
 
-def test_what_is_wrong_with_the_lines_comes_before_what_is_wrong_with_the_weights(small_parts):
-    weights = ("--weights", "7520")
+@pytest.mark.parametrize(("weights", "problem"), [("7520", "FIRST"), ("no.file", "no.file")])
+def test_bad_lines_come_before_what_is_wrong_with_weights(weights, problem, small_parts):
+    how = ("score", "listops", "-", "--weights", weights)
     lines = [*NANGIA, b"1\t[FIRST 1 2 ]\n"]
-    assert "FIRST" in same("score", "listops", "-", *weights, stdin=b"".join(lines))[2]
-    assert "FIRST" not in same("score", "listops", "-", *weights, stdin=b"".join([*lines, BAD]))[2]
+    assert problem in same(*how, stdin=b"".join(lines))[2]
+    errors = same(*how, stdin=b"".join([*lines, BAD]))[2]
+    assert errors.startswith("exactformer: -: line 42, column 9: expected label <TAB> expr")
 
 
 EVALUATED = {
