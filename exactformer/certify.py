@@ -21,7 +21,7 @@ from exactformer.domains.sampling import draw, enumerate_length
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict
 from exactformer.model.storage import to_file
-from exactformer.verify import Findings, check, proof_of
+from exactformer.verify import Findings, check_all, proof_of
 from exactformer.verify.proof import FORMAT
 from exactformer.weightfile import write_atomically
 
@@ -127,8 +127,13 @@ def certify(algebra: Algebra, weights: Weights, found: Findings | None = None) -
 
 def findings(algebra: Algebra, weights: Weights) -> Findings:
     """The finite check alone: quick, and no search for a counterexample."""
-    file = to_file(algebra, weights, {})
-    return check(algebra, file.arrays, file.activation)
+    return findings_of_all(algebra, [weights])[0]
+
+
+def findings_of_all(algebra: Algebra, seeds: Sequence[Weights]) -> list[Findings]:
+    """The same for many weights, whose exact arithmetic runs over all of them together."""
+    files = [to_file(algebra, weights, {}) for weights in seeds]
+    return check_all(algebra, [(file.arrays, file.activation) for file in files])
 
 
 def find_counterexample(

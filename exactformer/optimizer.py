@@ -1,7 +1,7 @@
 """Adam with warm-up and cosine, for many seeds at once: every tensor has the seeds first."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -54,20 +54,36 @@ class Adam:
         Only sums, products, quotients and roots, which round alike in vector and scalar code: so a
         seed's bits do not depend on the others in the batch.
         """
-        zero = torch.zeros((), device=factors.device)
-        squared_norm = sum(((g * g).reshape(len(g), -1).sum(1) for g in gradients.values()), zero)
-        scale = self.clip / squared_norm.sqrt().clamp(min=self.clip)
+        scale = self.clipping([gradient.flatten(1) for gradient in gradients.values()])
         for name, gradient in gradients.items():
             shape = (-1, *[1] * (gradient.dim() - 1))
-            fraction, unbiased, root = (column.view(shape) for column in factors.unbind(1))
+            of_seeds = [column.view(shape) for column in factors.unbind(1)]
             rate = rates[name]
             rate = rate.view(shape) if isinstance(rate, Tensor) else rate
-            mean, square = means[name], squares[name]
-            update_moments(mean, square, gradient * scale.view(shape), self.betas)
-            if self.weight_decay:
-                parameters[name].mul_(1 - rate * self.weight_decay * fraction)
-            step = mean * (rate * unbiased)
-            parameters[name].sub_(step / (square.sqrt() / root + EPSILON))
+            clipped = gradient * scale.view(shape)
+            self.move(parameters[name], clipped, means[name], squares[name], rate, of_seeds)
+
+    def clipping(self, gradients: Iterable[Tensor]) -> Tensor:
+        """What each seed's gradients, (seeds, numbers) each, are multiplied with."""
+        squared_norm = sum((gradient * gradient).sum(1) for gradient in gradients)
+        assert isinstance(squared_norm, Tensor)
+        return self.clip / squared_norm.sqrt().clamp(min=self.clip)
+
+    def move(
+        self,
+        parameter: Tensor,
+        gradient: Tensor,
+        mean: Tensor,
+        square: Tensor,
+        rate: float | Tensor,
+        factors: Sequence[Tensor],
+    ) -> None:
+        """Update one tensor in place; the gradient is clipped, and all broadcast against it."""
+        fraction, unbiased, root = factors
+        update_moments(mean, square, gradient, self.betas)
+        if self.weight_decay:
+            parameter.mul_(1 - rate * self.weight_decay * fraction)
+        parameter.sub_(mean * (rate * unbiased) / (square.sqrt() / root + EPSILON))
 
 
 def update_moments(

@@ -1,17 +1,29 @@
-"""The depth-2 expressions that teach the gate, run through the real model with hard decisions."""
+"""The depth-2 expressions that teach the gate, and how wrong they come out under given gates.
 
+Many gates are tried on a few expressions, for one seed or for many at once. What a position becomes
+depends on its own state and on those of its cluster, and most clusters are alike: so states are
+numbers (a token, nothing, or an entry in a list of what else came up), and attention and
+feedforward are computed once for each distinct pair of a state and a cluster.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+from torch.nn.utils.rnn import pad_sequence
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.model.circuit import Weights, iterate
+from exactformer.model.circuit import Weights
 from exactformer.model.encode import encode, pad_slots
 from exactformer.model.feedforward import MLP
+
+AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
+ODD = (0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64))  # to mix 64 bits with
 
 
 @dataclass(frozen=True)
@@ -19,35 +31,17 @@ class GateProblem:
     """One seed's weights and a few depth-2 expressions: which gate makes them come out right?"""
 
     weights: Weights
-    X: Tensor  # (s, n, D)
+    X: Tensor  # (s, n, D); this and the rest are on the CPU, wherever the weights are
     inside: Tensor  # (s, n)
     target: Tensor  # (s, n, D): the value at the outermost operator, zero elsewhere
     tolerance: float  # the error that the right gate may have, as long as depth 1 is not all right
 
-    def outputs(self, gates: Tensor) -> Tensor:
-        """What two iterations make of the expressions under each gate: (K, D) to (K, s, n, D)."""
-        weights = replace(self.weights, G_PE=gates.unsqueeze(1))
-        X = self.X.expand(len(gates), *self.X.shape)
-        inside = self.inside.expand(len(gates), *self.inside.shape)
-        for _ in range(2):
-            X = iterate(X, weights, inside).X
-        return X
-
-    @torch.no_grad()
     def errors(self, gates: Tensor) -> Tensor:
-        """Balanced error of each gate: the fraction of ones missed plus the fraction of zeros that
-        became ones. Unbalanced, an output of zeros alone would seem nearly right.
-        """
-        distinct, back = torch.unique(gates, dim=0, return_inverse=True)
-        found, wanted = self.outputs(distinct) > 0, self.target > 0
-        missed = (~found & wanted).sum((1, 2, 3)) / wanted.sum()
-        false = (found & ~wanted).sum((1, 2, 3)) / (~wanted).sum()
-        return (missed + false)[back]
+        return errors_of([self], [gates])[0]
 
-    @torch.no_grad()
     def right(self, gate: Tensor) -> int:
         """How many of the expressions come out right in every position."""
-        return int((self.outputs(gate[None])[0] == self.target).flatten(1).all(1).sum())
+        return right_of([self], [gate])[0]
 
 
 def gate_problem(
@@ -55,18 +49,199 @@ def gate_problem(
 ) -> GateProblem:
     expressions = draw(algebra, 2, count, rng)
     ids, inside = pad_slots(expressions)
-    D, device = len(algebra.vocabulary), weights.W_Q.device
+    D = len(algebra.vocabulary)
     target = torch.zeros(*ids.shape, D)
-    for row, expression in enumerate(expressions):
-        target[row, expression.root, algebra.token_ids[evaluate(expression)]] = 1
-    X, inside, target = (t.to(device) for t in (encode(ids, D), inside, target))
-    return GateProblem(_quick(weights), X, inside, target, tolerance)
+    roots = [expression.root for expression in expressions]
+    values = [algebra.token_ids[evaluate(expression)] for expression in expressions]
+    target[range(count), roots, values] = 1
+    return GateProblem(weights, encode(ids, D), inside, target, tolerance)
 
 
-def _quick(weights: Weights) -> Weights:
-    """The same with a feedforward in float32, as training has it: nothing here is a proof."""
-    f = weights.f
-    if not isinstance(f, MLP):
-        return weights
-    parts = (tensor.unsqueeze(0) for tensor in (f.W_1, f.b_1, f.W_2, f.b_2))
-    return replace(weights, f=MLP(*parts, activation=f.activation))
+@torch.no_grad()
+def errors_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[Tensor]:
+    """Balanced error of each gate, (K, D), of each problem: the fraction of ones missed plus the
+    fraction of zeros that became ones. Unbalanced, an output of zeros alone would seem nearly
+    right.
+    """
+    which = [_distinct(tried) for tried in gates]
+    outcomes = _outcomes(problems, [distinct for distinct, _ in which])
+    found = []
+    for problem, (ones, hits), (_, back) in zip(problems, outcomes, which, strict=True):
+        wanted = torch.tensor(len(problem.target))  # one in each
+        missed = (wanted - hits.sum(-1)) / wanted
+        errors = missed + (ones - hits).sum(-1) / (problem.target.numel() - wanted)
+        found.append(errors[back])
+    return found
+
+
+@torch.no_grad()
+def right_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[int]:
+    """How many expressions of each problem come out right in every position under its gate."""
+    outcomes = _outcomes(problems, [gate[None] for gate in gates])
+    right = [((ones == 1) & (hits == 1)).sum() for ones, hits in outcomes]
+    return [int(count) for count in right]
+
+
+def _distinct(gates: Tensor) -> tuple[Tensor, Tensor]:
+    """Different gates, and which of them each is."""
+    places = torch.arange(1, gates.shape[-1] + 1, device=gates.device)
+    _, back = torch.unique((gates.long() * _mixed(places)).sum(-1), return_inverse=True)
+    first = torch.zeros(len(gates), dtype=torch.long, device=gates.device)
+    first[back] = torch.arange(len(gates), device=gates.device)
+    return gates[first[: int(back.max()) + 1]], back
+
+
+def _mixed(numbers: Tensor) -> Tensor:
+    """Whole numbers to ones that look random, wrapping around at 64 bits on purpose."""
+    for odd in ODD:
+        numbers = (numbers ^ (numbers >> 29)) * odd
+    return numbers ^ (numbers >> 31)
+
+
+def _outcomes(
+    problems: Sequence[GateProblem], gates: Sequence[Tensor]
+) -> list[tuple[Tensor, Tensor]]:
+    """What two iterations make of each problem's expressions under each of its gates: how many ones
+    are left, (K, s), and whether the value is among them, where it must be. A core tries the gates
+    of one seed at a time, so that no seed's numbers depend on the others.
+    """
+    on_cpu = not problems or problems[0].weights.W_Q.device.type == "cpu"
+    sizes = [len(g) * p.inside.numel() for p, g in zip(problems, gates, strict=True)]
+    groups: list[list[int]] = []
+    room = 0
+    for row, size in enumerate(sizes):
+        if on_cpu or size > room:
+            groups, room = [*groups, []], AT_ONCE
+        groups[-1].append(row)
+        room -= size
+    found: list[tuple[Tensor, Tensor]] = []
+    for group in groups:
+        tried = [gates[row] for row in group]
+        run = _Run([problems[row] for row in group], tried)
+        for _ in range(2):
+            run.iterate()
+        found += zip(*(part.split([len(g) for g in tried]) for part in run.outcome()), strict=True)
+    return found
+
+
+class _Run:
+    """The expressions of several seeds' problems, each under all gates that its seed tries."""
+
+    def __init__(self, problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> None:
+        device, D = problems[0].weights.W_Q.device, problems[0].X.shape[-1]
+        self.gates = pad(torch.cat(list(gates)), (0, 1)).to(device)  # nothing counts as 0
+        counts = torch.tensor([len(g) for g in gates])
+        self.seed = torch.repeat_interleave(torch.arange(len(gates)), counts).to(device)
+        ids = [torch.where(p.X.any(-1), p.X.argmax(-1), D).mT for p in problems]
+        ids = pad_sequence(ids, batch_first=True, padding_value=D).mT
+        inside = pad_sequence([p.inside.mT for p in problems], batch_first=True).mT
+        self.state, self.inside = ids.to(device)[self.seed], inside.to(device)[self.seed]
+        self.rows = torch.eye(D + 1, D, device=device)  # what the numbers in `state` stand for
+        self.nothing = D
+        self.W_Q = torch.stack([p.weights.W_Q for p in problems])
+        self.W_K = torch.stack([p.weights.W_K for p in problems])
+        ranks = [p.weights.G_R for p in problems]
+        self.G_R = None if ranks[0] is None else torch.stack([g for g in ranks if g is not None])
+        parts = [p.weights.f for p in problems]
+        assert all(isinstance(f, MLP) for f in parts)
+        named = ("W_1", "b_1", "W_2", "b_2")
+        stacked = {name: torch.stack([getattr(f, name) for f in parts]) for name in named}
+        assert isinstance(parts[0], MLP)
+        self.f = replace(parts[0], **stacked)
+        answer = torch.stack([p.target.flatten(1).argmax(-1) for p in problems]).to(device)
+        self.answer = (answer // D)[self.seed], (answer % D)[self.seed]  # place and value
+
+    def iterate(self) -> None:
+        """One iteration of `model/circuit.py`, with hard decisions."""
+        move = self._gated(self.gates)
+        A_1 = move.cumsum(-1)
+        deepest = torch.maximum(A_1, A_1 - move - A_1[..., -1:])
+        deepest.masked_fill_(~self.inside, -torch.inf)
+        P = (deepest == deepest.amax(-1, keepdim=True)) & self.inside
+        starts = P & ~pad(P, (1, 0))[..., :-1]
+        number = starts.cumsum(-1) * P
+        where = (P & (self.state != self.nothing)).flatten().nonzero().squeeze(-1)
+        n = P.shape[-1]
+        cluster = where // n * (n + 1) + number.flatten()[where]
+        ids, seed = self.state.flatten()[where], self.seed[where // P[0].numel()]
+        slot = self._slots(starts, number).flatten()[where] if self.G_R is not None else None
+
+        # Sums of mixed numbers distinguish clusters whatever the order of their members.
+        S = self.f.slots
+        members = _mixed(ids + 1 if slot is None else (ids + 1) * S + slot)
+        sums = members.new_zeros(number.numel() // n * (n + 1)).index_add_(0, cluster, members)
+        keys = _mixed(_mixed(_mixed(sums)[cluster] + ids) + seed)
+        distinct, kind = torch.unique(keys, return_inverse=True)
+        first = torch.zeros_like(distinct)
+        first[kind] = torch.arange(len(kind), device=kind.device)
+
+        H = self._received(first, cluster, ids, seed, slot)
+        everyone = torch.arange(len(self.W_Q), device=seed.device)
+        H = torch.cat([H, H.new_zeros(len(everyone), H.shape[-1])])  # what is empty receives none
+        new = self._numbered(self._feedforward(H, torch.cat([seed[first], everyone])))
+        empty = new[len(first) :][self.seed]
+        self.state = torch.where(P, empty[:, None, None], self.state)
+        self.state.view(-1)[where] = new[kind]
+
+    def outcome(self) -> tuple[Tensor, Tensor]:
+        """How many ones each expression has in all, and at its answer."""
+        place, value = self.answer
+        final = self.state.gather(-1, place.unsqueeze(-1)).squeeze(-1)
+        ones = self.rows.sum(-1).long()
+        return ones[self.state].sum(-1).cpu(), self.rows[final, value].long().cpu()
+
+    def _gated(self, gates: Tensor) -> Tensor:
+        """What each position adds to a count under its gate, (gates, D + 1)."""
+        flat = self.state.flatten(1)
+        move = gates.gather(1, flat.clamp(max=self.nothing))
+        several = (flat > self.nothing).nonzero()  # positions of more than one token
+        g, at = several.unbind(-1)
+        move[g, at] = (self.rows[flat[g, at]] * gates[g, :-1]).sum(-1)
+        return move.view(self.state.shape)
+
+    def _slots(self, starts: Tensor, number: Tensor) -> Tensor:
+        """The slot of each position, by the rank gate's count within its cluster."""
+        assert self.G_R is not None
+        move = self._gated(pad(self.G_R, (0, 1))[self.seed])
+        count = move.cumsum(-1)
+        places = torch.arange(count.shape[-1], device=count.device)
+        start = (starts * places).cummax(-1).values
+        ranks = count - (count - move).gather(-1, start)
+        return (ranks.long() - 1).clamp(0, self.f.slots - 1)
+
+    def _received(
+        self, first: Tensor, cluster: Tensor, ids: Tensor, seed: Tensor, slot: Tensor | None
+    ) -> Tensor:
+        """What one position of each kind receives: (kinds, S D)."""
+        S, D = self.f.slots, self.rows.shape[-1]
+        needed, own = torch.unique(cluster[first], return_inverse=True)
+        place = torch.searchsorted(needed, cluster).clamp_(max=len(needed) - 1)
+        member = (needed[place] == cluster).nonzero().squeeze(-1)
+        into = place[member] * S + (0 if slot is None else slot[member])
+        V = self.rows[ids[member]]
+        K = torch.einsum("rd,rdh->rh", V, self.W_K[seed[member]])
+        sums = V.new_zeros(len(needed) * S, K.shape[-1], D)
+        sums.index_add_(0, into, K.unsqueeze(-1) * V.unsqueeze(1))
+        Q = torch.einsum("rd,rdh->rh", self.rows[ids[first]], self.W_Q[seed[first]])
+        sums = sums.unflatten(0, (len(needed), S))[own]
+        return (Q[:, None, :, None] * sums).sum(2).flatten(1)
+
+    def _feedforward(self, H: Tensor, seed: Tensor) -> Tensor:
+        """Each row by the feedforward of its seed, in float32 as training has it."""
+        counts = torch.bincount(seed, minlength=len(self.W_Q))
+        order = seed.argsort(stable=True)
+        first = counts.cumsum(0) - counts
+        place = torch.empty_like(order)
+        place[order] = torch.arange(len(order), device=order.device) - first[seed[order]]
+        rows = H.new_zeros(len(counts), int(counts.max()), H.shape[-1])
+        rows[seed, place] = H
+        return self.f.in_training(rows)[seed, place] > 0
+
+    def _numbered(self, Y: Tensor) -> Tensor:
+        """The numbers of rows; those of several tokens join the list."""
+        ones = Y.sum(-1)
+        numbers = torch.where(ones == 0, self.nothing, Y.int().argmax(-1))
+        several = (ones > 1).nonzero().squeeze(-1)
+        numbers[several] = len(self.rows) + torch.arange(len(several), device=Y.device)
+        self.rows = torch.cat([self.rows, Y[several].to(self.rows.dtype)])
+        return numbers

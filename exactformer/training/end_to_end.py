@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
@@ -36,7 +37,7 @@ from exactformer.training.parameters import (
 )
 from exactformer.training.recipe import EndToEnd
 from exactformer.training.soft_layer import Constants, Layer, Problems, gate_errors, losses
-from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
+from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
@@ -182,7 +183,7 @@ class EndToEndTrainer:
             if seed.step < self.recipe.steps:
                 continue
             weights = export(self.algebra, state.tensors, row)
-            trained = certified(self.algebra, state, row, weights)
+            trained = end_of(state, row, weights, certify(self.algebra, weights.to("cpu")))
             if trained.exact or seed.attempt == self.recipe.attempts:
                 ended[row] = trained
                 continue

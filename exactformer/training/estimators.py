@@ -3,10 +3,11 @@
 Each is a function (logits, problem, rng, memory) -> new logits for one seed; `memory` holds named
 tensors that it wants back at the next call. The paper leaves open how the hard mask passes a
 gradient to the gate; `exactformer reproduce estimators` compares these readings. The first two ask
-for nothing but the errors of gates, so they move the rank gate as well.
+for nothing but the errors of gates, so they move the rank gate as well. They ask by yielding the
+gates, so that those of many seeds can be tried together (ASKING).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Protocol
 
 import numpy as np
@@ -35,24 +36,25 @@ class Problem(Protocol):
 
 Estimator = Callable[[Tensor, GateProblem, np.random.Generator, Memory], Tensor]
 RankEstimator = Callable[[Tensor, Problem, np.random.Generator, Memory], Tensor]
+Asking = Generator[Tensor, Tensor, Tensor]  # yields gates, is sent their errors, returns logits
 
 
-def search(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:
+def search(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Memory) -> Asking:
     """A discrete search, not a gradient: towards the best gate that differs from the present one
     in at most two coordinates, if it is strictly better. One coordinate is not enough: the gains
     from `(` and from `)` alone can be too small to see.
     """
     present = ternary(logits)
-    goal, least = present, problem.errors(present[None])[0]
-    if least > problem.tolerance:
+    goal, least = present, (yield present[None])[0]
+    if least > tolerance:
         gates = ((present.long() + 1 + rotations(len(logits)).to(logits.device)) % 3 - 1).float()
-        errors = problem.errors(gates)
+        errors = yield gates
         if errors.min() < least:
             goal = gates[errors.argmin()]
     return logits + 0.6 * (goal - logits)
 
 
-def score(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:
+def score(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Memory) -> Asking:
     """The score-function gradient for gates ternary(logits + noise), with antithetic draws.
 
     What falls is -T log E[exp(-error / T)], which is the expected error for a large temperature T
@@ -63,8 +65,8 @@ def score(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Me
     draws, spread, temperature, patience = 128, 0.4, 0.1, 20
     half = torch.from_numpy(rng.standard_normal((draws // 2, len(logits)))).float()
     noise = torch.cat([half, -half]).to(logits.device)
-    errors = problem.errors(ternary(torch.cat([logits[None], logits + spread * noise])))
-    if errors[0] <= problem.tolerance:
+    errors = yield ternary(torch.cat([logits[None], logits + spread * noise]))
+    if errors[0] <= tolerance:
         memory.pop("wrong", None)
         return logits
     wrong = memory.get("wrong", torch.zeros(1)) + 1
@@ -142,10 +144,35 @@ def _adam(logits: Tensor, gradient: Tensor, memory: Memory, rate: float, limit: 
     return (logits - rate * (mean / (square.sqrt() + EPSILON))).clamp(-limit, limit)
 
 
-ESTIMATORS: dict[EstimatorName, Estimator] = {
+def answered(asking: Asking, errors: Callable[[Tensor], Tensor]) -> Tensor:
+    """What an estimator returns that has its questions answered at once."""
+    try:
+        gates = next(asking)
+        while True:
+            gates = asking.send(errors(gates))
+    except StopIteration as stop:
+        return stop.value
+
+
+def _alone(estimator: Callable[..., Asking]) -> RankEstimator:
+    """An asking estimator for one seed and its problem."""
+
+    def moved(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:
+        return answered(estimator(logits, problem.tolerance, rng, memory), problem.errors)
+
+    return moved
+
+
+ASKING: dict[str, Callable[[Tensor, float, np.random.Generator, Memory], Asking]] = {
     "search": search,
     "score": score,
+}
+RANK_ESTIMATORS: dict[EstimatorName, RankEstimator] = {
+    "search": _alone(search),
+    "score": _alone(score),
+}
+ESTIMATORS: dict[EstimatorName, Estimator] = {
+    **RANK_ESTIMATORS,
     "straight-through": straight_through,
     "gumbel": gumbel,
 }
-RANK_ESTIMATORS: dict[EstimatorName, RankEstimator] = {"search": search, "score": score}

@@ -15,27 +15,29 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from exactformer.certify import certify, findings_of_all
 from exactformer.domains.algebra import Algebra
 from exactformer.model.architecture import paper_architecture
+from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
 from exactformer.training.depth_one import RankProblem, depth_one_rows
-from exactformer.training.depth_two import gate_problem
-from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
+from exactformer.training.depth_one_steps import DepthOneSteps
+from exactformer.training.depth_two import gate_problem, right_of
+from exactformer.training.estimators import RANK_ESTIMATORS
+from exactformer.training.gate_moves import Mover, move_gates
 from exactformer.training.parameters import (
     BATCHES,
     CHECKS,
     LEARNED,
-    NOISE,
     RANKS,
-    STRINGS,
     export,
     generator,
     outputs,
 )
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
-from exactformer.training.state import Seed, State, Trained, certified, first_numbers, one_thread
+from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
 
@@ -54,10 +56,15 @@ class Trainer:
             recipe.betas,
             recipe.clip,
         )
+        every_step = range(recipe.steps + recipe.look_every)
+        self.factors = self.adam.factors(every_step, (step + 1 for step in every_step))
         self.rates: dict[str, float] = dict.fromkeys(LEARNED, recipe.feedforward_rate)
         self.rates["bits"] = recipe.attention_rate
-        self.rows = depth_one_rows(algebra).to(device)
+        rows = depth_one_rows(algebra)
+        self.rank_problem = RankProblem(rows)
+        self.rows = rows.to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
+        self.gate_from = recipe.gate_from * self.n_bags
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
         self.ranked_by = torch.empty(0, device=device)  # the rank gates that `bags` was made with
 
@@ -69,36 +76,24 @@ class Trainer:
         `report` is called after every evaluation, with a state that training can resume from.
         """
         state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
-        for seed in state.seeds:
-            for memory in (seed.memory, seed.rank_memory):
-                memory |= {name: tensor.to(self.device) for name, tensor in memory.items()}
         while state.seeds:
             with one_thread():
-                for _ in range(self.recipe.look_every):
-                    self._depth_one_step(state)
+                self._depth_one_steps(state)
                 ended = self._evaluate(state)
             yield from ended.values()
             state.keep([row for row in range(len(state.seeds)) if row not in ended])
             report(state)
 
-    def _depth_one_step(self, state: State) -> None:
-        """One step of Adam on the loss over depth 1: binary cross entropy before the threshold."""
-        token, bag, target, weight = self._batch(state, self.recipe.batch)
-        learned = {name: state.tensors[name].requires_grad_() for name in LEARNED}
-        Z = outputs(learned, token, bag, self.architecture.activation)
-        slope = (torch.sigmoid(Z.detach()) - target) * weight  # of the cross entropy
-        gradients = torch.autograd.grad(Z, list(learned.values()), slope)
-        steps = [seed.step for seed in state.seeds]
-        self.adam.update(
-            learned,
-            dict(zip(LEARNED, gradients, strict=True)),
-            means={name: state.tensors[f"{name}.m"] for name in LEARNED},
-            squares={name: state.tensors[f"{name}.v"] for name in LEARNED},
-            rates=self.rates,
-            factors=self.adam.factors(steps, [step + 1 for step in steps]).to(self.device),
-        )
-        for seed in state.seeds:
-            seed.step, seed.spent = seed.step + 1, seed.spent + 1
+    @torch.no_grad()
+    def _depth_one_steps(self, state: State) -> None:
+        """Steps of Adam up to the next evaluation."""
+        steps = DepthOneSteps(state.tensors, self.adam, self.rates, self.architecture.activation)
+        for _ in range(self.recipe.look_every):
+            factors = self.factors[[seed.step for seed in state.seeds]]
+            steps.step(*self._batch(state, self.recipe.batch), factors.to(self.device))
+            for seed in state.seeds:
+                seed.step, seed.spent = seed.step + 1, seed.spent + 1
+        state.tensors |= steps.unpacked()
 
     def _batch(self, state: State, batch: int | None) -> list[Tensor]:
         """Tokens, bags, targets and weights of `batch` bags of each seed's own, or of all:
@@ -114,7 +109,7 @@ class Trainer:
             rng = generator(seed.seed, seed.attempt, BATCHES, seed.step)
             index[row, :-1] = rng.integers(self.n_bags, size=batch)
         chosen = torch.from_numpy(index).to(self.device)
-        token, target, weight = (tensor[chosen].flatten(1, 2) for tensor in of_rows)
+        token, target, weight = (t[chosen].flatten(1, 2) for t in of_rows)
         bag = bags[torch.arange(len(seeds), device=self.device)[:, None], chosen].flatten(1, 2)
         return [token, bag, target, weight * (self.n_bags / batch)]
 
@@ -136,44 +131,50 @@ class Trainer:
         loss = (binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum((1, 2))
         right = ((Z > 0) == (target > 0)) | (weight == 0)
         right = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)  # (seeds, bags)
-        margins = Z.abs().masked_fill(weight == 0, torch.inf).amin((1, 2))
-        ended: dict[int, Trained] = {}
+        margins = Z.abs().masked_fill(weight == 0, torch.inf).amin((1, 2)).tolist()
+        counts, learned = right[:, :-1].sum(1).tolist(), right.all(1).tolist()
         for row, seed in enumerate(state.seeds):
-            seed.loss, seed.depth_one = float(loss[row]), int(right[row, :-1].sum())
-            if "rank" in state.tensors and not right[row].all():
+            seed.loss, seed.depth_one = float(loss[row]), counts[row]
+            if "rank" in state.tensors and not learned[row]:
                 self._move_rank(state, row)
-            if seed.depth_one >= self.recipe.gate_from * self.n_bags:
-                self._move_gate(state, row, tolerance=0.0 if right[row].all() else NEARLY_RIGHT)
-            finished = False
-            if right[row].all():
-                finished = self._depth_two_right(state, row)
-                seed.gate_looks += 1
-            if finished:
-                weights = polish(self.recipe, export(self.algebra, state.tensors, row), self.rows)
-                trained = certified(self.algebra, state, row, weights, float(margins[row]))
-                if trained.exact or seed.attempt == self.recipe.attempts:
-                    ended[row] = trained
-                    continue
-            if not finished and not self._attempt_over(seed):
-                continue
-            if seed.attempt < self.recipe.attempts:
+        nearly = [r for r, count in enumerate(counts) if count >= self.gate_from]
+        self._move_gates(state, {r: 0.0 if learned[r] else NEARLY_RIGHT for r in nearly})
+        finished = self._finished(
+            state, [row for row, all_right in enumerate(learned) if all_right]
+        )
+        polished = polish(self.recipe, [self._export(state, row) for row in finished], self.rows)
+        ending = dict(zip(finished, polished, strict=True))
+        for row, seed in enumerate(state.seeds):
+            last = seed.attempt == self.recipe.attempts
+            if row not in ending and last and self._attempt_over(seed):
+                ending[row] = self._export(state, row)
+        ending = {row: weights.to("cpu") for row, weights in ending.items()}
+        found = findings_of_all(self.algebra, list(ending.values()))
+        ended: dict[int, Trained] = {}
+        for (row, weights), findings in zip(ending.items(), found, strict=True):
+            if findings.exact or state.seeds[row].attempt == self.recipe.attempts:
+                certificate = certify(self.algebra, weights, findings)
+                ended[row] = end_of(state, row, weights, certificate, margins[row])
+        for row, seed in enumerate(state.seeds):
+            if row not in ended and (row in ending or self._attempt_over(seed)):
                 fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
                 state.seeds[row] = fresh
-                state.set_row(
-                    row, first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
-                )
-            else:
-                weights = export(self.algebra, state.tensors, row)
-                ended[row] = certified(self.algebra, state, row, weights, float(margins[row]))
+                start = first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
+                state.set_row(row, start)
         return ended
 
-    def _depth_two_right(self, state: State, row: int) -> bool:
-        """Are the training problems solved? What the right gate is, nobody asks."""
-        seed, count = state.seeds[row], self.recipe.check_strings
-        strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
-        weights = export(self.algebra, state.tensors, row)
-        problem = gate_problem(self.algebra, weights, count, 0.0, strings)
-        return problem.right(ternary(state.tensors["gate"][row])) == count
+    def _finished(self, state: State, rows: list[int]) -> list[int]:
+        """Whose training problems are solved? What the right gate is, nobody asks."""
+        count = self.recipe.check_strings
+        problems = []
+        for row in rows:
+            seed = state.seeds[row]
+            seed.gate_looks += 1
+            strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
+            weights = self._export(state, row)
+            problems.append(gate_problem(self.algebra, weights, count, 0.0, strings))
+        right = right_of(problems, [problem.weights.G_PE for problem in problems])
+        return [row for row, solved in zip(rows, right, strict=True) if solved == count]
 
     def _attempt_over(self, seed: Seed) -> bool:
         if self.recipe.give_up is not None:
@@ -183,28 +184,29 @@ class Trainer:
                 return True
         return seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
 
-    def _move_gate(self, state: State, row: int, tolerance: float) -> None:
-        """A few steps of the estimator, each on fresh depth-2 expressions."""
-        seed, gate = state.seeds[row], state.tensors["gate"]
-        estimator = ESTIMATORS[self.recipe.estimator]
-        strings = generator(seed.seed, seed.attempt, STRINGS, seed.step)
-        noise = generator(seed.seed, seed.attempt, NOISE, seed.step)
-        weights = export(self.algebra, state.tensors, row)
-        for _ in range(self.recipe.gate_steps):
-            problem = gate_problem(self.algebra, weights, self.recipe.strings, tolerance, strings)
-            with torch.enable_grad():
-                gate[row] = estimator(gate[row], problem, noise, seed.memory)
-            seed.depth_two = problem.right(ternary(gate[row]))
-            if seed.depth_two == self.recipe.strings:
-                break  # there is no error to learn from
+    def _move_gates(self, state: State, tolerances: dict[int, float]) -> None:
+        logits = state.tensors["gate"].cpu()
+        movers = {
+            row: Mover(state.seeds[row], self._export(state, row), logits[row], tolerance)
+            for row, tolerance in tolerances.items()
+        }
+        recipe, all_of_them = self.recipe, list(movers.values())
+        move_gates(self.algebra, all_of_them, recipe.estimator, recipe.gate_steps, recipe.strings)
+        for row, mover in movers.items():
+            logits[row] = mover.logits
+        state.tensors["gate"] = logits.to(self.device)
 
     def _move_rank(self, state: State, row: int) -> None:
         """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
-        seed, rank = state.seeds[row], state.tensors["rank"]
-        problem = RankProblem(self.rows)
+        seed, problem = state.seeds[row], self.rank_problem
+        logits = state.tensors["rank"][row].cpu()
         noise = generator(seed.seed, seed.attempt, RANKS, seed.step)
         for _ in range(self.recipe.gate_steps):
-            if float(problem.errors(ternary(rank[row])[None])) == 0:
+            if float(problem.errors(ternary(logits)[None])) == 0:
                 break
             estimator = RANK_ESTIMATORS[self.recipe.estimator]
-            rank[row] = estimator(rank[row], problem, noise, seed.rank_memory)
+            logits = estimator(logits, problem, noise, seed.rank_memory)
+        state.tensors["rank"][row] = logits.to(self.device)
+
+    def _export(self, state: State, row: int) -> Weights:
+        return export(self.algebra, state.tensors, row)

@@ -8,7 +8,7 @@ from time import perf_counter
 import torch
 from torch import Tensor
 
-from exactformer.certify import Certificate, certify
+from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.training.parameters import LEARNED, initial
@@ -84,12 +84,15 @@ def first_numbers(
     return start | zeros
 
 
-def certified(
-    algebra: Algebra, state: State, row: int, weights: Weights, margin_before: float | None = None
+def end_of(
+    state: State,
+    row: int,
+    weights: Weights,
+    certificate: Certificate,
+    margin_before: float | None = None,
 ) -> Trained:
     """The end of a seed, with these weights and the certificate's verdict about them."""
     weights = weights.to("cpu")
-    certificate = certify(algebra, weights)
     if margin_before is None:
         margin_before = float(certificate.findings.smallest_margin)
     logits = {"G_PE": state.tensors["gate"][row]}

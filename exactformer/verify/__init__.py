@@ -82,8 +82,8 @@ by tests and attacks. Training, the search for counterexamples, the baselines an
 trusted: they can fail to find a proof, they cannot make one.
 """
 
-from exactformer.verify.conditions import Findings, check
+from exactformer.verify.conditions import Findings, check, check_all
 from exactformer.verify.proof import ProofRejected, proof_of, verify
 from exactformer.verify.rows import WrongRow
 
-__all__ = ["Findings", "ProofRejected", "WrongRow", "check", "proof_of", "verify"]
+__all__ = ["Findings", "ProofRejected", "WrongRow", "check", "check_all", "proof_of", "verify"]

@@ -1,5 +1,6 @@
 """The conditions of the argument, each with its outcome for given weights."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,7 +11,7 @@ from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.notation import Notation
 from exactformer.domains.units import slots_of
 from exactformer.verify.levels import Grouping, check_levels
-from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptron, reads_back
+from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
 from exactformer.verify.rows import (
     WrongRow,
     every_case,
@@ -51,12 +52,40 @@ class Findings:
 
 def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
     """Every condition of the argument for the weights in `arrays`."""
-    gate, W_Q, W_K = (arrays[name].astype(np.int64) for name in ("G_PE", "W_Q", "W_K"))
+    return check_all(algebra, [(arrays, activation)])[0]
+
+
+def check_all(algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]) -> list[Findings]:
+    """The same for many weights. Those with the same routing receive the same: their perceptrons
+    are computed together.
+    """
+    alike: dict[tuple, list[int]] = {}
+    for i, (arrays, activation) in enumerate(weights):
+        routing = (arrays.get(name, np.zeros(0)).tobytes() for name in ("W_Q", "W_K", "G_R"))
+        shape = arrays["W_1"].shape if "W_1" in arrays else i  # others are checked by themselves
+        alike.setdefault((*routing, shape, activation), []).append(i)
+    found: dict[int, Findings] = {}
+    for which in alike.values():
+        some = [weights[i][0] for i in which]
+        parts = _check_some(algebra, some, weights[which[0]][1])
+        for i, arrays, findings in zip(which, some, parts, strict=True):
+            found[i] = _with_the_rest(algebra, arrays, findings)
+    return [found[i] for i in range(len(weights))]
+
+
+def _check_some(algebra: Algebra, some: Sequence[Arrays], activation: str | None) -> list[dict]:
+    W_Q, W_K = (some[0][name].astype(np.int64) for name in ("W_Q", "W_K"))
+    if "U_in" in some[0]:
+        return [_check_units(algebra, arrays, W_Q, W_K) for arrays in some]
+    return _check_rows(algebra, some, activation, W_Q, W_K)
+
+
+def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings:
+    """Those conditions, too, that do not depend on the kind of feedforward."""
+    gate = arrays["G_PE"].astype(np.int64)
     right_gate = np.zeros(len(algebra.vocabulary), dtype=np.int64)
     right_gate[OPEN], right_gate[CLOSE] = 1, -1
     conditions = {"the gate is +1 on '(', -1 on ')', 0 elsewhere": bool((gate == right_gate).all())}
-    kind = _check_units if "U_in" in arrays else _check_rows
-    findings = kind(algebra, arrays, activation, W_Q, W_K)
     conditions |= findings.pop("conditions")
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = reads_back(arrays["E"])
@@ -68,9 +97,14 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
 
 
 def _check_rows(
-    algebra: Algebra, arrays: Arrays, activation: str | None, W_Q: NDArray, W_K: NDArray
-) -> dict:
-    """The conditions where every span is a case."""
+    algebra: Algebra,
+    some: Sequence[Arrays],
+    activation: str | None,
+    W_Q: NDArray,
+    W_K: NDArray,
+) -> list[dict]:
+    """The conditions where every span is a case, for weights with the same routing."""
+    arrays = some[0]
     G_R = arrays["G_R"].astype(np.int64) if "G_R" in arrays else None
     first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     slots = len(first_tensor) // len(algebra.vocabulary)
@@ -81,42 +115,49 @@ def _check_rows(
     H, groups = every_receipt(cases, W_Q @ W_K.T)
     if "bags" in arrays:
         positive = look_up(H, arrays["bags"], arrays["outputs"])
-        outputs = Outputs(positive, smallest=Fraction(1, 2), error=Fraction(0))
+        every = [Outputs(positive, smallest=Fraction(1, 2), error=Fraction(0))]
     else:
-        W_1, b_1, W_2, b_2 = (arrays[name] for name in ("W_1", "b_1", "W_2", "b_2"))
-        outputs = perceptron(H, W_1, b_1, W_2, b_2, str(activation))
-    wrong = wrong_rows(algebra, cases, groups, outputs.positive)
+        tensors = [(a["W_1"], a["b_1"], a["W_2"], a["b_2"]) for a in some]
+        every = perceptrons(H, tensors, str(activation))
     # Sums of sizes bound every partial sum, whatever its order and whatever cancels.
-    sums, _ = every_receipt(cases, abs(W_Q) @ abs(W_K).T)
+    signed = (W_Q < 0).any() or (W_K < 0).any()
+    sums = every_receipt(cases, abs(W_Q) @ abs(W_K).T)[0] if signed else H
     keys = (cases.bags.sum(axis=1) @ abs(W_K)).max()
-    conditions = {
+    shared = {
         "routed sums are whole numbers that every format holds": int(max(sums.max(), keys))
-        <= EXACT_NARROW,
-        "every span becomes its value in one position and zero elsewhere": not wrong,
-        "every output is farther from the threshold than rounding can move it": outputs.smallest
-        > outputs.error,
+        <= EXACT_NARROW
     }
     if G_R is None:
         name = "no operator depends on the order of its operands"
-        conditions[name] = slots_of(algebra) == 1
+        last = {name: slots_of(algebra) == 1}
     else:
-        conditions["the rank gate is -1, 0 or 1"] = bool(np.isin(G_R, (-1, 0, 1)).all())
-    if "W_1" in arrays:
-        sizes = [abs(arrays[name][arrays[name] != 0]) for name in ("W_1", "b_1", "W_2", "b_2")]
-        tiny = any((size < SUBNORMAL).any() for size in sizes)
-        conditions["no weight is so small that a device may take it for zero"] = not tiny
-    return {
-        "conditions": conditions,
-        "rows": 1 + sum(len(group.cases) for group in groups),  # the zero vector is one
-        "wrong_rows": wrong,
-        "smallest_margin": outputs.smallest,
-        "rounding_bound": outputs.error,
-    }
+        last = {"the rank gate is -1, 0 or 1": bool(np.isin(G_R, (-1, 0, 1)).all())}
+    found = []
+    for arrays, outputs in zip(some, every, strict=True):
+        wrong = wrong_rows(algebra, cases, groups, outputs.positive)
+        conditions = shared | {
+            "every span becomes its value in one position and zero elsewhere": not wrong,
+            "every output is farther from the threshold than rounding can move it": outputs.smallest
+            > outputs.error,
+        }
+        conditions |= last
+        if "W_1" in arrays:
+            sizes = [abs(arrays[name][arrays[name] != 0]) for name in ("W_1", "b_1", "W_2", "b_2")]
+            tiny = any((size < SUBNORMAL).any() for size in sizes)
+            conditions["no weight is so small that a device may take it for zero"] = not tiny
+        found.append(
+            {
+                "conditions": conditions,
+                "rows": 1 + sum(len(group.cases) for group in groups),  # the zero vector is one
+                "wrong_rows": wrong,
+                "smallest_margin": outputs.smallest,
+                "rounding_bound": outputs.error,
+            }
+        )
+    return found
 
 
-def _check_units(
-    algebra: Algebra, arrays: Arrays, activation: str | None, W_Q: NDArray, W_K: NDArray
-) -> dict:
+def _check_units(algebra: Algebra, arrays: Arrays, W_Q: NDArray, W_K: NDArray) -> dict:
     """The conditions where the feedforward is made of units: no list of cases has an end."""
     D, values, operators = len(algebra.vocabulary), algebra.value_ids, algebra.operator_ids
     right_routes = np.zeros((D, D), dtype=np.int64)

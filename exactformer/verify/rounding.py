@@ -7,6 +7,7 @@ stays below 2^500: far inside the range of float64's normal numbers, 2^-1022 to 
 underflows or overflows, and each operation errs by at most ROUNDOFF times its result.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -37,48 +38,98 @@ class Outputs:
 def perceptron(
     H: NDArray, W_1: NDArray, b_1: NDArray, W_2: NDArray, b_2: NDArray, activation: str
 ) -> Outputs:
-    """act(H W_1 + b_1) W_2 + b_2 for every row of whole numbers in H.
+    """act(H W_1 + b_1) W_2 + b_2 for every row of whole numbers in H."""
+    return perceptrons(H, [(W_1, b_1, W_2, b_2)], activation)[0]
 
-    Every float is a whole number divided by a power of two, so scaled outputs are whole numbers.
+
+def perceptrons(
+    H: NDArray, weights: Sequence[tuple[NDArray, NDArray, NDArray, NDArray]], activation: str
+) -> list[Outputs]:
+    """The same for several of one shape. Machine integers are quicker than Python's, which never
+    overflow: those for which they cannot overflow either are computed together.
     """
+    wholes = [_whole(H, *tensors, activation) for tensors in weights]
+    at_once = max(1, NUMBERS_AT_ONCE // max(1, len(H) * weights[0][0].shape[1])) if weights else 1
+    found: dict[int, Outputs] = {}
+    for kind in (True, False):
+        of_kind = [i for i, whole in enumerate(wholes) if whole.short is kind]
+        step = at_once if kind else 1
+        for start in range(0, len(of_kind), step):
+            some = of_kind[start : start + step]
+            outputs = _outputs(H, [wholes[i] for i in some], activation)
+            found |= dict(zip(some, outputs, strict=True))
+    return [found[i] for i in range(len(weights))]
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """Weights as whole numbers. Every float is one divided by a power of two, so scaled outputs are
+    whole numbers, too; `short` if no number on the way to them overflows a machine integer.
+    """
+
+    tensors: list[NDArray]  # W_1, b_1, W_2, and b_2 in the scale of the outputs
+    scale_1: int
+    scale_h: int  # of the hidden layer, after its activation
+    scale_2: int
+    short: bool
+
+
+def _whole(
+    H: NDArray, W_1: NDArray, b_1: NDArray, W_2: NDArray, b_2: NDArray, activation: str
+) -> _Whole:
     (W_1, b_1), scale_1 = scaled(W_1, b_1)
     (W_2, b_2), scale_2 = scaled(W_2, b_2)
     power = 2 if activation == "square" else 1
     scale_h = scale_1**power
-    # Python's integers never overflow; machine integers are quicker where they cannot either.
     widest = (int(abs(H).sum(1).max()) * largest(W_1) + largest(b_1)) ** power
     widest = widest * len(W_2) * largest(W_2) + max(1, largest(b_2)) * scale_h
     short = max(widest, *map(largest, (W_1, b_1, W_2, b_2))) < 2**62
-    kind = np.int64 if short else object
-    W_1, b_1, W_2, b_2 = (array.astype(kind) for array in (W_1, b_1, W_2, b_2 * scale_h))
     products = len(H) * (W_1.size + W_2.size)
     if products > (MOST_PRODUCTS if short else MOST_LONG_PRODUCTS):
         raise ValueError(
             f"the check of {len(H)} rows would take {products} products of numbers of up to "
             f"{widest.bit_length()} bits, more than it is for"
         )
+    kind = np.int64 if short else object
+    tensors = [array.astype(kind) for array in (W_1, b_1, W_2, b_2.astype(object) * scale_h)]
+    return _Whole(tensors, scale_1, scale_h, scale_2, short)
 
-    positive = np.zeros((len(H), W_2.shape[1]), dtype=bool)
-    smallest, top, terms_1, terms_2 = [], 0, 0, 0
-    at_once = max(1, NUMBERS_AT_ONCE // len(W_2))
+
+def _outputs(H: NDArray, wholes: Sequence[_Whole], activation: str) -> list[Outputs]:
+    """Seed by seed on a leading axis, some rows at a time."""
+    W_1, b_1, W_2, b_2 = (
+        np.stack(of_name) for of_name in zip(*(w.tensors for w in wholes), strict=True)
+    )
+    b_1, b_2 = b_1[:, None], b_2[:, None]
+    seeds, hidden_units, D = W_2.shape
+    positive = np.zeros((seeds, len(H), D), dtype=bool)
+    smallest, top, terms_1, terms_2 = [], [], [], []
+    at_once = max(1, NUMBERS_AT_ONCE // (seeds * hidden_units))
     for start in range(0, len(H), at_once):
-        rows = H[start : start + at_once].astype(kind)
+        rows = H[start : start + at_once].astype(W_1.dtype)
         hidden = rows @ W_1 + b_1
-        top = max(top, largest(hidden))
-        terms_1 = max(terms_1, largest(abs(rows) @ abs(W_1) + abs(b_1)))
+        top.append(abs(hidden).max((1, 2)))
+        terms_1.append((abs(rows) @ abs(W_1) + abs(b_1)).max((1, 2)))
         hidden = hidden**2 if activation == "square" else np.maximum(hidden, 0)
         outputs = hidden @ W_2 + b_2
-        terms_2 = max(terms_2, largest(hidden @ abs(W_2) + abs(b_2)))
-        positive[start : start + at_once] = outputs > 0
-        smallest.append(int(abs(outputs).min()))
-
-    error = sum_error(terms_1, scale_1, H.shape[1] + 1)
-    if activation == "square" and (error or top**2 > EXACT_INTEGER):
-        reach = Fraction(top, scale_1) + error
-        error = 2 * reach * error + ROUNDOFF * reach**2
-    spread = error * Fraction(largest(abs(W_2).sum(0)), scale_2)  # by the second layer
-    rounding = sum_error(terms_2, scale_h * scale_2, len(W_2) + 1, inexact=spread)
-    return Outputs(positive, Fraction(min(smallest), scale_h * scale_2), spread + rounding)
+        terms_2.append((hidden @ abs(W_2) + abs(b_2)).max((1, 2)))
+        positive[:, start : start + at_once] = outputs > 0
+        smallest.append(abs(outputs).min((1, 2)))
+    least = np.min(smallest, axis=0)
+    most = [np.max(parts, axis=0) for parts in (top, terms_1, terms_2)]
+    spread_2 = abs(W_2).sum(1).max(1)  # of an error, by the second layer
+    found = []
+    for seed, whole in enumerate(wholes):
+        reach, first, second = (int(part[seed]) for part in most)
+        error = sum_error(first, whole.scale_1, H.shape[1] + 1)
+        if activation == "square" and (error or reach**2 > EXACT_INTEGER):
+            far = Fraction(reach, whole.scale_1) + error
+            error = 2 * far * error + ROUNDOFF * far**2
+        spread = error * Fraction(int(spread_2[seed]), whole.scale_2)
+        scale = whole.scale_h * whole.scale_2
+        rounding = sum_error(second, scale, hidden_units + 1, inexact=spread)
+        found.append(Outputs(positive[seed], Fraction(int(least[seed]), scale), spread + rounding))
+    return found
 
 
 def sum_error(terms: int, scale: int, count: int, inexact: Fraction = Fraction(0)) -> Fraction:
@@ -104,6 +155,7 @@ def reads_back(E: NDArray) -> bool:
     if D**3 > MOST_LONG_PRODUCTS:
         raise ValueError(f"dense vectors of {D} tokens are more than this check is for")
     (whole,), scale = scaled(E)
+    whole = whole.astype(object)
     products: NDArray = whole @ whole.T
     sizes: NDArray = abs(whole) @ abs(whole.T)
     lengths: NDArray = abs(whole).sum(1)  # of the vectors that are the columns of `products`
@@ -115,11 +167,27 @@ def reads_back(E: NDArray) -> bool:
 
 
 def scaled(*arrays: NDArray) -> tuple[list[NDArray], int]:
-    """Float arrays as whole numbers over one common power of two."""
-    exact = [np.array([Fraction(float(x)) for x in array.flat], dtype=object) for array in arrays]
-    scale = max(x.denominator for part in exact for x in part)
-    whole = [np.array([int(x * scale) for x in part], dtype=object) for part in exact]
-    return [part.reshape(array.shape) for part, array in zip(whole, arrays, strict=True)], scale
+    """Float arrays as whole numbers over one common power of two, the least that there is."""
+    mantissas, exponents = zip(*map(_whole_mantissas, arrays), strict=True)
+    digits = max(0, *(-int(part.min(initial=0)) for part in exponents))
+    longest = [abs(m).max(initial=0).item().bit_length() for m in mantissas]
+    widest = max(int(e.max(initial=0)) + n for e, n in zip(exponents, longest, strict=True))
+    kind = np.int64 if digits + widest < 62 else object
+    whole = [
+        m.astype(kind) << (e + digits).astype(kind)
+        for m, e in zip(mantissas, exponents, strict=True)
+    ]
+    return whole, 1 << digits
+
+
+def _whole_mantissas(array: NDArray) -> tuple[NDArray, NDArray]:
+    """Odd whole numbers, or zero, and the powers of two that they are multiplied with."""
+    fraction, exponent = np.frexp(array.astype(np.float64))
+    mantissa = (fraction * 2.0**53).astype(np.int64)  # float64 holds no more digits
+    lowest = np.where(mantissa == 0, 1, mantissa & -mantissa)
+    shift = np.frexp(lowest.astype(np.float64))[1] - 1
+    exponent = np.where(mantissa == 0, 0, exponent - 53 + shift)
+    return mantissa // lowest, exponent.astype(np.int64)
 
 
 def largest(array: NDArray) -> int:
