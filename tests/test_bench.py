@@ -11,6 +11,7 @@ import exactformer as ef
 from exactformer.bench.measure import Case, Timing, growth, sizes_up_to, time_in_turns
 from exactformer.bench.rivals import ENGINE, EVAL, FLOORS, PROGRAMS, TooDeep, programs
 from exactformer.bench.shapes import MIXES, SHAPES, make_ids, text_of
+from exactformer.bench.short import FLOOR, LENGTHS, SHORT_PROGRAMS, short_programs
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
@@ -103,6 +104,17 @@ def test_the_engine_beats_no_one_by_being_wrong_on_long_texts(domain, rivals):
         assert len(set(values.values())) == 1, values
 
 
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_programs_for_short_texts_agree_with_the_oracle(domain):
+    algebra, rng = CATALOG[domain](), np.random.default_rng(5)
+    ready = short_programs(ef.construct(algebra))
+    assert ready.keys() == set(SHORT_PROGRAMS) - ({EVAL} if domain == "listops" else set())
+    every = [Expression(algebra, make_ids(algebra, "random", 5 + i, rng)) for i in range(200)]
+    text = "".join(f"{expression}\n" for expression in every).encode()
+    values = "".join(map(evaluate, every))
+    assert {name: program(text) for name, program in ready.items()} == dict.fromkeys(ready, values)
+
+
 def test_eval_says_that_a_comb_is_too_deep(rivals):
     algebra = CATALOG["boolean"]()
     text = text_of(algebra, make_ids(algebra, "comb", 4_000, np.random.default_rng(0)))
@@ -154,6 +166,12 @@ def test_json():
         assert row["growth"] is None  # of one size
     assert max(row["ratio"] for row in rows if row["program"] in FLOORS) == 1
     assert found["headline"] == []
+    short = found["short"]
+    assert {(row["each"], row["program"]) for row in short} == {
+        (f"{length} tokens", program) for length in LENGTHS for program in SHORT_PROGRAMS
+    }
+    assert {row["texts"] for row in short} == {300 // length for length in LENGTHS}
+    assert all(row["ratio"] == 1 for row in short if row["program"] == FLOOR)
 
 
 def test_page(tmp_path):
@@ -166,6 +184,8 @@ def test_page(tmp_path):
     for shape in SHAPES:
         speeds = [line for line in lines if line.startswith(f"| listops | {shape} | ")]
         assert len(speeds) >= 2  # speed and growth; memory of some shapes
+    for length in LENGTHS:
+        assert any(line.startswith(f"| listops | {length} tokens | ") for line in lines)
     assert not any("arithmetic" in line for line in lines)
     assert [path.name for path in page.parent.iterdir()] == ["bench.md"]
 

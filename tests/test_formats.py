@@ -176,7 +176,7 @@ def test_blocks_have_everything_in_order(items, most):
 
 def test_what_is_kept_goes_to_disk(monkeypatch):
     monkeypatch.setattr(blocks, "KEPT_IN_MEMORY", 100)
-    with Kept[str]() as kept:
+    with Kept[list[str]]() as kept:
         kept.keep([["one"] * 10, ["another"] * 1_000])
         assert vars(kept.file)["_rolled"]
         assert list(kept) == [["one"] * 10, ["another"] * 1_000]

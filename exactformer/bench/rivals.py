@@ -135,19 +135,26 @@ def _tuned_infix(text, table, row, width):
     return value
 
 
-def _tuned(operators: dict[str, Callable[[int, int], int]], n_values: int):
-    """The tuned machine with the tables of a task."""
+def _tables(operators: dict[str, Callable[[int, int], int]], n_values: int):
+    """What the tuned machine looks up."""
     every = range(n_values)
     table = [rule(a, b) for rule in operators.values() for a in every for b in every]
     row = np.zeros(256, dtype=np.uint8)
     for number, operator in enumerate(operators):
         row[ord(operator)] = number * n_values**2
-    results = np.array(table, dtype=np.uint8)
-    return lambda text: _tuned_infix(text, results, row, U(n_values))
+    return np.array(table, dtype=np.uint8), row, U(n_values)
+
+
+TABLES = {
+    "boolean": _tables(
+        {"&": lambda a, b: a & b, "|": lambda a, b: a | b, "~": lambda a, b: 1 - b}, 2
+    ),
+    "arithmetic": _tables({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 10}, 10),
+}
 
 
 @njit(nogil=True)
-def _listops_value(operator, values, base, n_values):
+def listops_value(operator, values, base, n_values):
     """Of two or three operands from `base` on. Operators by one of their letters."""
     a, b = values[base], values[base + ONE]
     low, high = min(a, b), max(a, b)
@@ -183,7 +190,7 @@ def _plain_listops(text):
         elif char == 41:  # )
             n_spans -= ONE
             base = U(bases[n_spans])
-            values[base] = _listops_value(operators[n_spans], values, base, n_values)
+            values[base] = listops_value(operators[n_spans], values, base, n_values)
             n_values = base + ONE
         elif char <= 57:
             values[n_values] = char - 48
@@ -211,7 +218,7 @@ def _tuned_listops(text):
         elif char == 41:  # )
             n_spans -= ONE
             base = U(bases[n_spans])
-            values[base] = _listops_value(operators[n_spans], values, base, n_values)
+            values[base] = listops_value(operators[n_spans], values, base, n_values)
             n_values = base + ONE
             i += U(2)
         else:
@@ -222,14 +229,8 @@ def _tuned_listops(text):
 
 
 COMPILED = {
-    "boolean": (
-        _plain_boolean,
-        _tuned({"&": lambda a, b: a & b, "|": lambda a, b: a | b, "~": lambda a, b: 1 - b}, 2),
-    ),
-    "arithmetic": (
-        _plain_arithmetic,
-        _tuned({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 10}, 10),
-    ),
+    "boolean": (_plain_boolean, lambda text: _tuned_infix(text, *TABLES["boolean"])),
+    "arithmetic": (_plain_arithmetic, lambda text: _tuned_infix(text, *TABLES["arithmetic"])),
     "listops": (_plain_listops, _tuned_listops),
 }
 

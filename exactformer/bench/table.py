@@ -20,6 +20,7 @@ from exactformer.bench.measure import (
 )
 from exactformer.bench.rivals import ENGINE, FLOORS, ONE_CORE, PROGRAMS
 from exactformer.bench.shapes import SHAPES
+from exactformer.bench.short import LENGTHS, SHORT_PROGRAMS, time_short
 from exactformer.domains.algebra import Algebra
 from exactformer.paper.files import table
 
@@ -39,11 +40,19 @@ shorter texts, is not run (where two of these are known, the table says how long
 returned the same value wherever they ran."""
 
 
+SHORT_TEXTS = """\
+Many short texts, a line each, in million tokens a second as above. The engine takes all lines in
+one pass and gives an array of values; it checks every token, and locates the errors of bad lines.
+The floor is the tuned stack machine with a value for each line, on one core, which checks nothing.
+"""
+
+
 @dataclass(frozen=True)
 class Bench:
     """What one run found."""
 
     cases: Sequence[Case]
+    short: Sequence[Case]  # many short texts
     memory: dict[tuple[str, str, str], float]  # by task, shape and program
     load: float  # of the machine by other programs, before or after, whichever was higher
 
@@ -60,9 +69,10 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
     console = Console(stderr=True)
     columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
     cases: list[Case] = []
+    short: list[Case] = []
     memory: dict[tuple[str, str, str], float] = {}
     load = os.getloadavg()[0]
-    steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + 1)
+    steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + len(LENGTHS) + 1)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         shown = progress.add_task("", total=steps)
 
@@ -74,11 +84,14 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
             for case in time_task(algebra, most_tokens, report):
                 of_task.append(case)
                 progress.advance(shown)
+            for case in time_short(algebra, most_tokens, report):
+                short.append(case)
+                progress.advance(shown)
             found = memory_of_task(algebra, of_task, report)
             memory |= {(algebra.name, *key): peak for key, peak in found.items()}
             cases += of_task
             progress.advance(shown)
-    return Bench(cases, memory, max(load, os.getloadavg()[0] - 1))
+    return Bench(cases, short, memory, max(load, os.getloadavg()[0] - 1))
 
 
 def markdown(found: Bench, command: str) -> str:
@@ -92,6 +105,7 @@ def markdown(found: Bench, command: str) -> str:
     else:
         paragraphs.append(f"{cores}, load {found.load:.1f}.")
     paragraphs += [_speeds(found), _growth(found), _memory(found), _headline(found)]
+    paragraphs += [SHORT_TEXTS.rstrip(), _short(found)]
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -130,6 +144,19 @@ def _speeds(found: Bench) -> str:
             *(f"{case.ratio(program):.2f}" for program in (ENGINE, ONE_CORE)),
         ]
         for case in found.cases
+    ]
+    return _table(head, rows)
+
+
+def _short(found: Bench) -> str:
+    head = ["task", "each of", "texts", *SHORT_PROGRAMS, "engine ÷ floor", "one core ÷ floor"]
+    rows = [
+        [
+            *(case.task, case.shape, f"{len(case.value):,}"),
+            *(_speed(case, program) for program in SHORT_PROGRAMS),
+            *(f"{case.ratio(program):.2f}" for program in (ENGINE, ONE_CORE)),
+        ]
+        for case in found.short
     ]
     return _table(head, rows)
 
@@ -230,4 +257,19 @@ def rows_of(found: Bench) -> dict[str, Any]:
             for program, timing in case.timings.items()
         ],
         "headline": headline(found),
+        "short": [
+            {
+                "task": case.task,
+                "each": case.shape,
+                "texts": len(case.value),
+                "tokens": case.tokens,
+                "bytes": case.n_bytes,
+                "program": program,
+                "seconds": timing.seconds,
+                "ratio": case.ratio(program),
+                "tokens_a_second": case.tokens / timing.seconds if timing.seconds else None,
+            }
+            for case in found.short
+            for program, timing in case.timings.items()
+        ],
     }

@@ -108,7 +108,7 @@ class CpuEngine:
         lines, the errors of the first `most_errors`. With labels, lines are an expression, a tab
         and a value, or the other way round.
         """
-        tables = self._tables_of_labelled_lines if labelled else self._tables_of_lines
+        tables = self.tables_of_labelled_lines if labelled else self.tables_of_lines
         values, labels, begins = read_rows(tables, text, ord("\n"), labelled=labelled)
         errors: dict[int, ExpressionError] = {}
         for i in np.flatnonzero(values < 0).tolist():
@@ -130,11 +130,11 @@ class CpuEngine:
         return Rows(values, labels, errors)
 
     @cached_property
-    def _tables_of_lines(self) -> Tables:
+    def tables_of_lines(self) -> Tables:
         return self._with_separators("\n")
 
     @cached_property
-    def _tables_of_labelled_lines(self) -> Tables:
+    def tables_of_labelled_lines(self) -> Tables:
         return self._with_separators("\t\n")
 
     def _with_separators(self, separators: str) -> Tables:

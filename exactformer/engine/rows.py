@@ -40,6 +40,14 @@ class Rows(NamedTuple):
         return int(np.count_nonzero(self.values < 0))
 
 
+class Read(NamedTuple):
+    """What a pass makes of rows: values, labels or none, and where each begins in the text."""
+
+    values: Numbers
+    labels: Numbers
+    begins: NDArray[np.int64]
+
+
 def all_right(name: str, blocks: Iterable[Rows]) -> Iterator[Rows]:
     """The rows of a file, up to the first bad one. At the end the bad ones are told."""
     checked = Checked(name)
@@ -50,32 +58,35 @@ def all_right(name: str, blocks: Iterable[Rows]) -> Iterator[Rows]:
     checked.require_right()
 
 
-def read_rows(
-    tables: Tables, text: Bytes, separator: int, *, labelled: bool = False
-) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-    """The value of each row, its label, and where it begins; by two readers if that is long."""
+def read_rows(tables: Tables, text: Bytes, separator: int, *, labelled: bool = False) -> Read:
+    """All rows of a text; by two readers if that is long."""
 
-    def read(begin: int, end: int) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-        reader, done = Reader(tables, TOP), 0
-        count = count_rows(text, begin, end, separator)
-        values = np.empty(count, dtype=np.int16)
-        labels = np.empty(count if labelled else 0, dtype=np.int16)
-        begins = np.empty(count, dtype=np.int64)
-        found = values, labels, begins
-        while True:
-            space = reader.state, reader.stack, reader.closers, NOTHING
-            done = scan_rows(text, begin, end, separator, tables, done, found, space)
-            if done == count:
-                return found
-            begin = reader.position
-            reader.grow(4 * len(reader.stack))
+    def read(begin: int, end: int) -> Read:
+        return read_part(tables, text, begin, end, separator, labelled=labelled)
 
     if len(text) < readers.WORTH_SHARING:
         return read(0, len(text))
     parts = Parts(0, len(text), lambda i: int(next_row(text, i, separator)), read)
     blocks = [read(*part) if found is None else found for part, found in parts]
-    values, labels, begins = map(np.concatenate, zip(*blocks, strict=True))
-    return values, labels, begins
+    return Read(*map(np.concatenate, zip(*blocks, strict=True)))
+
+
+def read_part(
+    tables: Tables, text: Bytes, begin: int, end: int, separator: int, *, labelled: bool = False
+) -> Read:
+    """The rows of text[begin:end], by one reader."""
+    reader, done = Reader(tables, TOP), 0
+    count = count_rows(text, begin, end, separator)
+    values = np.empty(count, dtype=np.int16)
+    labels = np.empty(count if labelled else 0, dtype=np.int16)
+    found = Read(values, labels, np.empty(count, dtype=np.int64))
+    while True:
+        space = reader.state, reader.stack, reader.closers, NOTHING
+        done = scan_rows(text, begin, end, separator, tables, done, found, space)
+        if done == count:
+            return found
+        begin = reader.position
+        reader.grow(4 * len(reader.stack))
 
 
 def read_tokens(tables: Tables, texts: Sequence[NDArray[np.int16]]) -> Numbers:

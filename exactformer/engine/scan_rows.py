@@ -69,10 +69,10 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
     of it, which is the label; on the right, if it may be either. Stops early where the stack is
     full; returns how many rows are done.
 
-    found   values, labels or no room for them, and where rows begin: changed
+    found   values, labels or no room for them, begins: changed
     space   what `scan` works with: state, stack, closers and no residue
     """
-    values, labels, begins = found
+    values, labels, begins = found.values, found.labels, found.begins
     state, stack, closers, nothing = space
     i, end, row, one = U(begin), U(end), U(first), U(1)
     labelled = len(labels) > 0

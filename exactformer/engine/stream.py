@@ -55,9 +55,8 @@ class Window:
 
 def window_size(engine: CpuEngine, file_size: int | None) -> int:
     """In bytes. A GPU takes a line as a whole, so for it the whole file is the window."""
-    if engine.takes_whole_lines:
-        return max(BUFFER, (file_size or 0) + 1)
-    return BUFFER if file_size is None else min(BUFFER, file_size + 1)
+    whole = BUFFER if file_size is None else file_size + 1
+    return max(BUFFER, whole) if engine.takes_whole_lines else min(BUFFER, whole)
 
 
 def rows_of_file(

@@ -1,0 +1,153 @@
+"""Many short texts, a line each: the engine beside a stack machine in compiled code, the oracle and
+Python's `eval`. A program takes all lines and returns the values one after the other.
+
+As for long texts (`rivals.py`), the compiled machines are written by hand for one task, and trust
+the text to be canonical; they are the faster ones of those there, with a value for each line.
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.api import Model, construct
+from exactformer.bench.measure import SEED, Case, time_in_turns
+from exactformer.bench.rivals import (
+    ENGINE,
+    EVAL,
+    EVALS,
+    FLOORS,
+    ONE,
+    ONE_CORE,
+    TABLES,
+    Program,
+    U,
+    allocating,
+    listops_value,
+)
+from exactformer.bench.shapes import make_ids, text_of
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.reference import evaluate
+from exactformer.domains.syntax import parse
+from exactformer.engine.rows import read_part
+from exactformer.values import spelt
+
+ORACLE = "parser and oracle"
+FLOOR = FLOORS[-1]
+SHORT_PROGRAMS = (ENGINE, ONE_CORE, FLOOR, ORACLE, EVAL)
+LENGTHS = (5, 13, 100)  # tokens of a text
+MOST_TOKENS = 2**21  # of all texts
+DIFFERENT = 10_000  # texts, from which the others are drawn
+
+Machine = Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]
+
+
+@allocating
+def _infix_rows(text, table, row, width, values):
+    waiting = np.empty(len(text) // 2 + 1, np.uint8)
+    n, value, line = U(0), U(0), U(0)
+    for i in range(len(text)):
+        char = text[i]
+        if char == 40:  # (
+            pass
+        elif char == 41:  # )
+            n -= ONE
+            value = U(table[U(waiting[n]) + value])
+        elif 48 <= char <= 57:
+            value = U(char) - U(48)
+        elif char == 10:
+            values[line] = value
+            line += ONE
+        else:
+            waiting[n] = U(row[char]) + width * value
+            n += ONE
+
+
+@allocating
+def _listops_rows(text, found):
+    values = np.empty(len(text) // 2 + 1, np.uint8)
+    operators = np.empty(len(text) // 2 + 1, np.uint8)
+    bases = np.empty(len(text) // 2 + 1, np.uint32)
+    n_values, n_spans, i, end, line = U(0), U(0), U(0), U(len(text)), U(0)
+    while i < end:
+        char = text[i]
+        if char == 40:  # (
+            operator = text[i + U(3)]
+            operators[n_spans] = operator
+            bases[n_spans] = n_values
+            n_spans += ONE
+            i += U(5) if operator == 77 else U(6)  # sM
+        elif char == 41:  # )
+            n_spans -= ONE
+            base = U(bases[n_spans])
+            values[base] = listops_value(operators[n_spans], values, base, n_values)
+            n_values = base + ONE
+            i += U(2)
+            if n_spans == U(0):  # every text is a span
+                found[line] = values[0]
+                line += ONE
+                n_values = U(0)
+        else:
+            values[n_values] = char - 48
+            n_values += ONE
+            i += U(2)
+
+
+def _machine(task: str) -> Machine:
+    if task == "listops":
+        return _listops_rows
+    results, row, width = TABLES[task]
+    return lambda text, values: _infix_rows(text, results, row, width, values)
+
+
+def short_programs(model: Model) -> dict[str, Program]:
+    """All programs for a model's task, by name."""
+    algebra, engine = model.algebra, model.fast_engine("fast")
+    machine = _machine(algebra.name)
+
+    def by_engine(text: bytes) -> str:
+        rows = engine.rows(np.frombuffer(text, dtype=np.uint8))
+        return spelt(rows.values, algebra.values)
+
+    def one_core(text: bytes) -> str:
+        array = np.frombuffer(text, dtype=np.uint8)
+        read = read_part(engine.tables_of_lines, array, 0, len(array), ord("\n"))
+        return spelt(read.values, algebra.values)
+
+    def by_machine(text: bytes) -> str:
+        values = np.empty(text.count(b"\n"), dtype=np.uint8)
+        machine(np.frombuffer(text, dtype=np.uint8), values)
+        return (values + 48).tobytes().decode()  # digits
+
+    def line_by_line(program: Program) -> Program:
+        return lambda text: "".join(map(program, text.splitlines()))
+
+    programs = {
+        ENGINE: by_engine,
+        ONE_CORE: one_core,
+        FLOOR: by_machine,
+        ORACLE: line_by_line(lambda line: evaluate(parse(algebra, line))),
+    }
+    if algebra.name in EVALS:
+        programs[EVAL] = line_by_line(EVALS[algebra.name])
+    return programs
+
+
+def time_short(
+    algebra: Algebra, most_tokens: int, report: Callable[[str], None] = lambda what: None
+) -> Iterator[Case]:
+    """All lengths of a task; `report` is called with the name of each before it begins."""
+    ready = short_programs(construct(algebra))
+    rng = np.random.default_rng(SEED)
+    for length in LENGTHS:
+        report(f"{algebra.name}, texts of {length} tokens")
+        count = max(1, min(most_tokens, MOST_TOKENS) // length)
+        ids = [make_ids(algebra, "random", length, rng) for _ in range(min(count, DIFFERENT))]
+        texts = [text_of(algebra, some) + b"\n" for some in ids]
+        chosen = rng.integers(len(ids), size=count).tolist()
+        text = b"".join([texts[i] for i in chosen])
+        for program in ready.values():
+            program(texts[0])  # compiled
+        values, timings = time_in_turns(ready, text)
+        tokens = sum(len(ids[i]) for i in chosen)
+        yield Case(algebra.name, f"{length} tokens", tokens, len(text), values, timings)
