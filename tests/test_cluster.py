@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import exactformer as ef
 from exactformer.domains.catalog import listops
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.sampling import draw
+from exactformer.training.run import CHECKPOINT
 from tests.nodes import Nodes, nodes
 from tests.runs import COMMAND, exactformer, refused
 from tests.test_pages import commands
@@ -99,22 +101,50 @@ def test_a_node_without_exactformer():
     assert b"expected exactformer there as here: No module named" in alone.stdout, alone.stderr
 
 
+# Shards
+
+
+def run_with(cluster: Nodes, program: str) -> str:
+    """What a program says on standard error that is connected to the cluster."""
+    start = "import os, sys\nfrom exactformer.cluster import connected\n"
+    start += "def say(text): print(text, file=sys.stderr)\n"
+    command = [sys.executable, "-c", start + program, cluster.address]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
 @needs_ray
 def test_a_shard_that_ends_every_process(cluster):
-    """It is not tried for ever. (With the memory of a node used up, it would be like this.)"""
-    program = """if True:
-        import os, sys
-        from exactformer.cluster import connected
-        with connected(sys.argv[1]) as cluster:
-            try:
-                list(cluster.as_they_come(os._exit, [1]))
-            except ValueError as error:
-                print(error, file=sys.stderr)
-        """
-    command = [sys.executable, "-c", program, cluster.address]
-    said = subprocess.run(command, capture_output=True, text=True).stderr
+    """As one does that takes all memory. It is not tried for ever."""
+    program = """
+with connected(sys.argv[1]) as cluster:
+    try:
+        list(cluster.as_they_come(os._exit, [1]))
+    except ValueError as error:
+        say(error)
+"""
+    said = run_with(cluster, program)
     assert said.startswith(f"the cluster at {cluster.address} did not finish a shard: ")
     assert said.count("\n") == 1
+
+
+@needs_ray
+def test_few_shards_are_taken_before_they_are_needed(cluster):
+    """There may be more than the memory holds. Two CPUs have three each."""
+    program = """
+taken = lead = 0
+def shards():
+    global taken
+    for taken in range(100):
+        yield -taken
+with connected(sys.argv[1]) as cluster:
+    for number, result in enumerate(cluster.in_order(abs, shards())):
+        assert result == number
+        lead = max(lead, taken - number)
+    say((number, lead))
+"""
+    number, lead = eval(run_with(cluster, program))
+    assert number == 99
+    assert 1 < lead <= 6
 
 
 # Files
@@ -191,16 +221,31 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory) -> dict[str, bytes]:
+def swept(tmp_path_factory) -> Path:
     """On one machine."""
     folder = tmp_path_factory.mktemp("swept") / "here"
     result = exactformer(*SWEEP, folder)
     assert result.returncode == 0, result.stderr
-    return bytes_of(folder)
+    return folder
 
 
 @needs_ray
-def test_a_sweep_that_is_interrupted_goes_on(cluster, swept, tmp_path):
+def test_a_sweep_that_was_begun_here_goes_on_there(cluster, swept, tmp_path):
+    folder = shutil.copytree(swept, tmp_path / "begun")
+    records = sorted(folder.glob(RECORDS))
+    for record in records[:3]:
+        record.unlink()
+        record.with_suffix(".safetensors").unlink()
+        (record.parent / CHECKPOINT).write_bytes(b"of a run that was killed")
+    before = {path: path.stat().st_mtime_ns for path in records[3:]}
+    result = exactformer(*SWEEP, folder, "--ray", cluster.address)
+    assert result.returncode == 0, result.stderr
+    assert bytes_of(folder) == bytes_of(swept)
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+@needs_ray
+def test_a_sweep_that_is_interrupted_there_goes_on_here(cluster, swept, tmp_path):
     folder = tmp_path / "there"
     command = [*COMMAND, *SWEEP, folder, "--ray", cluster.address]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -214,9 +259,9 @@ def test_a_sweep_that_is_interrupted_goes_on(cluster, swept, tmp_path):
     assert b"Traceback" not in errors
     before = {path: path.stat().st_mtime_ns for path in folder.glob(RECORDS)}
     assert 0 < len(before) < 8
-    result = exactformer(*SWEEP, folder, "--ray", cluster.address)
+    result = exactformer(*SWEEP, folder)
     assert result.returncode == 0, result.stderr
-    assert bytes_of(folder) == swept
+    assert bytes_of(folder) == bytes_of(swept)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
@@ -237,5 +282,5 @@ def test_a_node_is_lost(cluster, swept, tmp_path):
         printed, errors = process.communicate()
     assert process.returncode == 0, errors
     assert finished < 8
-    assert bytes_of(folder) == swept
+    assert bytes_of(folder) == bytes_of(swept)
     assert printed.decode().strip() == (folder / "sweep.md").read_text().strip()
