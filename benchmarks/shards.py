@@ -125,7 +125,8 @@ def main() -> None:
         "",
         *table(header, rows),
         "",
-        "Times include that Ray's workers start and import torch. Load of the machine at the end: "
+        "Times include that Ray's workers start and import torch; two nodes on one machine have no "
+        "more cores than one process has. Load of the machine at the end: "
         f"{os.getloadavg()[0]:.1f} on {os.cpu_count()} cores.",
     ]
     text = "\n".join(lines)
