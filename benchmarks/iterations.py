@@ -74,7 +74,9 @@ def timed(model: Model, expression: Expression, expected: str, by: Iterations) -
     wait()
     start, cpu_start = time.perf_counter(), time.process_time()
     if by == "log":
-        X, iterations = speculate.run(X, model.weights, len(model.algebra.values))
+        X, iterations = circuit.finish(
+            X, speculate.steps(X, model.weights, len(model.algebra.values))
+        )
     else:
         X, iterations = circuit.run(X, model.weights, inside)
     value = int(read_values(X, model.weights, model.algebra)[0])

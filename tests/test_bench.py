@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import exactformer as ef
+from exactformer.bench.batches import LOOPED, TRANSFORMER
 from exactformer.bench.measure import Case, Timing, growth, sizes_up_to, time_in_turns
 from exactformer.bench.rivals import ENGINE, EVAL, FLOORS, PROGRAMS, TooDeep, programs
 from exactformer.bench.shapes import MIXES, SHAPES, make_ids, text_of
@@ -172,6 +173,9 @@ def test_json():
     }
     assert {row["texts"] for row in short} == {300 // length for length in LENGTHS}
     assert all(row["ratio"] == 1 for row in short if row["program"] == FLOOR)
+    (batch,) = found["batches"]
+    assert (batch["task"], batch["problems"]) == ("arithmetic", 6)
+    assert set(batch["seconds"]) == {TRANSFORMER, LOOPED}
 
 
 def test_page(tmp_path):

@@ -1,13 +1,15 @@
 """How the gate may learn end to end: each estimator against what it must be."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 import exactformer as ef
 from exactformer.model.architecture import paper_architecture
+from exactformer.model.circuit import iterate
 from exactformer.model.quantize import ternary
-from exactformer.training.depth_two import GateProblem
 from exactformer.training.end_to_end import EndToEndTrainer
 from exactformer.training.gates import (
     VALUES,
@@ -116,10 +118,12 @@ def test_errors_of_gates_are_those_of_the_model():
     for row in range(2):
         weights = export(algebra, state.tensors, row)
         X, inside, target, _ = (part[0] for part in few)
-        problem = GateProblem(weights, X, inside, target, 0.0)
         wanted = target > 0
         for k in range(6):
-            outputs = problem.outputs(gates[row, k][None])[0] > 0
+            gated, outputs = replace(weights, G_PE=gates[row, k]), X
+            for _ in range(2):
+                outputs = iterate(outputs, gated, inside).X
+            outputs = outputs > 0
             missed = (~outputs & wanted).sum() / wanted.sum()
             zeros = ~wanted & inside.unsqueeze(-1)
             false = (outputs & zeros).sum() / zeros.sum()

@@ -17,7 +17,7 @@ from exactformer.domains.sampling import enumerate_length
 from exactformer.model import circuit
 from exactformer.model.construct import declared
 from exactformer.model.encode import encode, initial_state, read_values
-from exactformer.model.precedence import run, steps
+from exactformer.model.precedence import steps
 from tests.plain_algebras import ALGEBRAS, MODULO7, derivations, random_algebras, value
 from tests.test_strahler import counted, nested
 
@@ -38,7 +38,7 @@ def outcome(
 ) -> tuple[list[str], list[int]]:
     """The values that the layer finds and the iterations it takes."""
     X, _ = initial_state(expressions, model.weights, dtype)
-    X, iterations = run(X, model.weights, len(model.algebra.values))
+    X, iterations = circuit.finish(X, steps(X, model.weights, len(model.algebra.values)))
     values = read_values(X, model.weights, model.algebra).tolist()
     return [model.algebra.values[v] if v >= 0 else "none" for v in values], iterations.tolist()
 
@@ -136,7 +136,8 @@ def test_empty_positions_make_no_difference():
     rows = np.full((len(expressions), 200), EMPTY)
     for row, expression in zip(rows, expressions, strict=True):
         row[np.sort(rng.choice(200, len(expression), replace=False))] = expression.ids
-    X, iterations = run(encode(torch.from_numpy(rows), 7), model.weights, 2)
+    X = encode(torch.from_numpy(rows), 7)
+    X, iterations = circuit.finish(X, steps(X, model.weights, 2))
     values = [model.algebra.values[v] for v in read_values(X, model.weights, model.algebra)]
     assert (values, iterations.tolist()) == truth(expressions)
 
@@ -150,7 +151,8 @@ def test_a_state_that_no_expression_leads_to_harms_no_other(damaged):
     model = MODELS["boolean-plain"]
     well = ef.parse(model.algebra, "1&0|~0&~0")
     rows = torch.tensor([well.ids.tolist(), *damaged])
-    X, iterations = run(encode(rows, 7), model.weights, 2)
+    X = encode(rows, 7)
+    X, iterations = circuit.finish(X, steps(X, model.weights, 2))
     values = read_values(X, model.weights, model.algebra).tolist()
     assert model.algebra.values[values[0]] == "1"
     assert iterations[0] == 2
@@ -188,7 +190,7 @@ def test_everything_is_made_on_the_device_of_the_state():
     X, _ = initial_state(problems, model.weights)
     torch.set_default_device("meta")
     try:
-        X, iterations = run(X, model.weights, len(model.algebra.values))
+        X, iterations = circuit.finish(X, steps(X, model.weights, len(model.algebra.values)))
     finally:
         torch.set_default_device(None)
     assert iterations.tolist() == [ef.strahler(e) for e in problems]

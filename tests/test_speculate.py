@@ -16,7 +16,7 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, Algebra, Operator
 from exactformer.domains.expression import EMPTY
 from exactformer.model import circuit
 from exactformer.model.encode import encode, initial_state, read_values
-from exactformer.model.speculate import count_holes, enter, reduce, run, span_values, steps
+from exactformer.model.speculate import count_holes, enter, reduce, span_values, steps
 from tests.algebras import ALGEBRAS
 from tests.trees import symbols, trees
 
@@ -49,7 +49,7 @@ def outcome(
 ) -> tuple[list[str], list[int]]:
     """The values that the layer finds and the iterations it takes."""
     X, _ = initial_state(expressions, model.weights, dtype)
-    X, iterations = run(X, model.weights, len(model.algebra.values))
+    X, iterations = circuit.finish(X, steps(X, model.weights, len(model.algebra.values)))
     values = read_values(X, model.weights, model.algebra).tolist()
     return [model.algebra.values[v] if v >= 0 else "none" for v in values], iterations.tolist()
 
@@ -190,7 +190,8 @@ def test_a_state_that_no_expression_leads_to_harms_no_other(damaged):
     model = MODELS["boolean"]
     well = ef.parse(model.algebra, "((1&0)|(~0))")
     rows = torch.tensor([[*row, EMPTY] for row in damaged] + [well.ids.tolist()])
-    X, iterations = run(encode(rows.roll(1, 0), 7), model.weights, 2)
+    X = encode(rows.roll(1, 0), 7)
+    X, iterations = circuit.finish(X, steps(X, model.weights, 2))
     assert model.algebra.values[int(read_values(X, model.weights, model.algebra)[0])] == "1"
     assert iterations[0] == 2
 
@@ -209,7 +210,7 @@ def test_a_state_that_no_expression_leads_to_harms_no_other(damaged):
 def test_a_span_without_a_value_stays(text, left):
     model = ef.construct(ef.boolean(), "table")  # which has nothing for what is no case
     X = encode(torch.tensor([[model.algebra.token_ids[c] for c in text]]), 7)
-    X, _ = run(X, model.weights, 2)
+    X, _ = circuit.finish(X, steps(X, model.weights, 2))
     assert "".join(model.algebra.vocabulary[i] for _, i in X[0].nonzero().tolist()) == left
 
 
@@ -237,7 +238,7 @@ def test_everything_is_made_on_the_device_of_the_state():
     X, _ = initial_state(problems, model.weights)
     torch.set_default_device("meta")
     try:
-        X, iterations = run(X, model.weights, len(model.algebra.values))
+        X, iterations = circuit.finish(X, steps(X, model.weights, len(model.algebra.values)))
     finally:
         torch.set_default_device(None)
     assert iterations.tolist() == [ef.strahler(e) for e in problems]

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from exactformer.bench.batches import DEPTH, LOOPED, TRANSFORMER, Batch, time_batch
 from exactformer.bench.measure import (
     LONGEST,
     MEMORY_SHAPES,
@@ -54,6 +55,7 @@ class Bench:
     cases: Sequence[Case]
     short: Sequence[Case]  # many short texts
     memory: dict[tuple[str, str, str], float]  # by task, shape and program
+    batches: Sequence[Batch]
     load: float  # of the machine by other programs, before or after, whichever was higher
 
     def of(self, task: str, shape: str) -> list[Case]:
@@ -71,8 +73,9 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
     cases: list[Case] = []
     short: list[Case] = []
     memory: dict[tuple[str, str, str], float] = {}
+    batches: list[Batch] = []
     load = os.getloadavg()[0]
-    steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + len(LENGTHS) + 1)
+    steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + len(LENGTHS) + 2)
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         shown = progress.add_task("", total=steps)
 
@@ -91,7 +94,10 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
             memory |= {(algebra.name, *key): peak for key, peak in found.items()}
             cases += of_task
             progress.advance(shown)
-    return Bench(cases, short, memory, max(load, os.getloadavg()[0] - 1))
+            report(f"{algebra.name}, the transformer in batches")
+            batches.append(time_batch(algebra, most_tokens))
+            progress.advance(shown)
+    return Bench(cases, short, memory, batches, max(load, os.getloadavg()[0] - 1))
 
 
 def markdown(found: Bench, command: str) -> str:
@@ -106,6 +112,7 @@ def markdown(found: Bench, command: str) -> str:
         paragraphs.append(f"{cores}, load {found.load:.1f}.")
     paragraphs += [_speeds(found), _growth(found), _memory(found), _headline(found)]
     paragraphs += [SHORT_TEXTS.rstrip(), _short(found)]
+    paragraphs.append(_batches(found))
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -234,6 +241,24 @@ def _headline(found: Bench) -> str:
     return f"From {LARGE:,} tokens on:\n\n{_table(head, rows)}"
 
 
+def _batches(found: Bench) -> str:
+    head = ["task", "problems", "tokens", TRANSFORMER, LOOPED, "ratio"]
+    rows = [
+        [
+            *(batch.task, f"{batch.problems:,}", f"{batch.tokens:,}"),
+            *(_number(batch.tokens / batch.seconds[name] / 1e6) for name in (TRANSFORMER, LOOPED)),
+            f"{batch.seconds[LOOPED] / batch.seconds[TRANSFORMER]:.2f}",
+        ]
+        for batch in found.batches
+    ]
+    text = (
+        f"The transformer in batches: problems of depth {DEPTH}, in million tokens a second, "
+        "beside a looped\ntransformer of the same width and as many hidden units, with softmax "
+        "attention of one head, which is\ntold how deep each problem is (its numbers are random):"
+    )
+    return f"{text}\n\n{_table(head, rows)}"
+
+
 def rows_of(found: Bench) -> dict[str, Any]:
     """Everything as plain data."""
     return {
@@ -272,4 +297,5 @@ def rows_of(found: Bench) -> dict[str, Any]:
             for case in found.short
             for program, timing in case.timings.items()
         ],
+        "batches": [asdict(batch) for batch in found.batches],
     }

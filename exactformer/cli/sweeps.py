@@ -30,10 +30,10 @@ def sweep(
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes; as many as there are cores, or one on cuda."),
+        typer.Option(min=1, help="Processes; one for each core, up to 8 on cuda."),
     ] = None,
     block: Annotated[
-        int | None, typer.Option(min=1, help="Seeds trained together; 20, or 1000 on cuda.")
+        int | None, typer.Option(min=1, help="Seeds trained together; 20, or 125 on cuda.")
     ] = None,
     ray: RayAddress = None,
     as_json: Json = False,

@@ -24,10 +24,10 @@ and so does any library's matrix product of one-hot rows. Real numbers come up i
 feedforward and dense vectors; both are computed in float64 as `exact.py` says.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -82,6 +82,11 @@ class Weights:
     def to_one_hot(self) -> RowByRow:
         """Where dense rows times the transpose of E, in float64, give more than one half."""
         return RowByRow(lambda X: (product(X, self._dense_vectors.mT) > 0.5).float())
+
+    @cached_property
+    def kinds(self) -> dict[torch.dtype, Any]:
+        """What `kinds.py` remembers of these weights."""
+        return {}
 
     @property
     def _dense_vectors(self) -> Tensor:
@@ -227,9 +232,32 @@ def run(
     X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, "... n"]
 ) -> tuple[Float[Tensor, "... n D"], Int[Tensor, "..."]]:
     """Iterate until every sequence has halted. Returns the last state and each one's iterations."""
+    return finish(X, steps(X, weights, inside))
+
+
+@runtime_checkable
+class Reduced(Protocol):
+    """What the iterations of all layers have: the mask, and the state after it."""
+
+    @property
+    def P(self) -> Tensor: ...
+
+    @property
+    def X(self) -> Tensor: ...
+
+
+def finish(
+    X: Float[Tensor, "... n D"],
+    steps: Iterable[Reduced],
+    observe: Callable[[], None] = lambda: None,
+) -> tuple[Float[Tensor, "... n D"], Int[Tensor, "..."]]:
+    """The state after some iterations from X, of any layer, and in how many each sequence took
+    part. `observe` is called after each.
+    """
     iterations = torch.zeros(X.shape[:-2], dtype=torch.int64, device=X.device)
-    for step in steps(X, weights, inside):
+    for step in steps:
         X, iterations = step.X, iterations + step.P.any(-1)
+        observe()
     return X, iterations
 
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
 from torch import Tensor
 
-from exactformer.domains.algebra import FIRST_VALUE, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, Algebra
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.model.circuit import Weights, read_tokens, write_tokens
 
@@ -17,13 +18,27 @@ NO_VALUE = -1
 MOST_OPERANDS = {torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**8}
 
 
+def flat_positions(
+    expressions: Sequence[Expression],
+) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
+    """Token ids of expressions of one algebra, one after another, and how many are whose: what
+    `Expression.positions` has, for many at once.
+    """
+    ids = np.concatenate([expression.ids for expression in expressions])
+    lengths = np.array([len(expression.ids) for expression in expressions])
+    if not expressions[0].algebra.empty_after_close:
+        return ids, lengths
+    closing = np.flatnonzero(ids == CLOSE)
+    closed = np.searchsorted(closing, np.cumsum(lengths))
+    return np.insert(ids, closing + 1, np.int16(EMPTY)), lengths + np.diff(closed, prepend=0)
+
+
 def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
     """Token ids of expressions of any lengths, EMPTY after their ends; and where these are not."""
-    rows = [expression.positions for expression in expressions]
-    lengths = np.array([len(row) for row in rows])
+    flat, lengths = flat_positions(expressions)
     inside = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(inside.shape, EMPTY, dtype=np.int16)
-    ids[inside] = np.concatenate(rows)
+    ids[inside] = flat
     return torch.from_numpy(ids), torch.from_numpy(inside)
 
 
@@ -38,19 +53,19 @@ def initial_state(
     expressions: Sequence[Expression], weights: Weights, dtype: torch.dtype = torch.float32
 ) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
     """What the transformer starts from, on the device of its weights."""
-    _require_countable(expressions, dtype)
+    require_countable(expressions, dtype)
     ids, inside = pad_slots(expressions)
     device = weights.G_PE.device
     X = encode(ids.to(device), weights.G_PE.shape[-1], dtype)
     return write_tokens(X, weights), inside.to(device)
 
 
-def _require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> None:
+def require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> None:
     """Counts that the format would round are refused: the model would have to guess."""
     most = MOST_OPERANDS.get(dtype, 0)
     if not most:
         raise ValueError(f"expected float32, float16 or bfloat16, found {dtype}")
-    for expression in expressions:
+    for expression in expressions if max(len(e.ids) for e in expressions) > most else ():
         bound = expression.algebra.max_fan_in
         if (bound is not None and bound <= most) or len(expression) <= most:
             continue

@@ -212,18 +212,8 @@ def iterate(
     return Step(reading, written, A, entries, holes, folds, c, M, u, top, P, X)
 
 
-def run(
-    X: Float[Tensor, "B n D"], weights: Weights, V: int
-) -> tuple[Float[Tensor, "B n D"], Int[Tensor, " B"]]:
-    """Iterate until every sequence has halted. Returns the last state and each one's iterations."""
-    iterations = torch.zeros(len(X), dtype=torch.int64, device=X.device)
-    for step in steps(X, weights, V):
-        X, iterations = step.X, iterations + step.P.any(-1)
-    return X, iterations
-
-
 def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int) -> Iterator[Step]:
-    """The iterations of `run`, one by one; each leaves fewer tokens.
+    """Iterations until every sequence has halted; each leaves fewer tokens.
 
     A sequence that no expression leads to, or that is left with spans of no value, stays as it is,
     and so does one in which the gate counts anything but parentheses: no weights with a proof do.

@@ -1,22 +1,34 @@
-"""The values of many expressions, in batches of similar length."""
+"""The values of many expressions, in batches."""
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
-from exactformer.model import circuit, precedence, speculate
-from exactformer.model.circuit import Weights
-from exactformer.model.encode import NO_VALUE, initial_state, read_values
+from exactformer.model import packed, precedence, speculate
+from exactformer.model.circuit import Weights, finish
+from exactformer.model.encode import (
+    flat_positions,
+    initial_state,
+    read_values,
+    require_countable,
+)
 from exactformer.model.iterations import (
     Iterations,
+    by_depth,
     most_iterations,
     require_feasible,
 )
+from exactformer.model.kinds import Kinds
 
-POSITIONS_AT_ONCE = 1 << 18  # of one batch, padding included; a longer expression goes alone
+AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 23}  # tokens of one batch
+POSITIONS_AT_ONCE = 1 << 18  # where there is padding, with it; a longer expression goes alone
 MUCH_LONGER = 1.3  # than the shortest of a batch: padding would cost more than another batch,
 SHORT = 1_000  # unless all are short anyway
 
@@ -49,26 +61,66 @@ def outcomes(
     iterations: Iterations = "depth",
     observe: Callable[[int], None] = lambda positions: None,
 ) -> list[Outcome]:
-    """What the model makes of each expression. `observe` is called after each iteration
-    with the number of its positions.
+    """What the model makes of each expression. `observe` is called now and then with a number of
+    positions that are done: in the paper's layer each is once, else after each iteration.
     """
     found: dict[int, Outcome] = {}
-    for batch in _batches(expressions):
-        X, inside = initial_state([expressions[i] for i in batch], weights, dtype)
-        if weights.G_L is not None:
-            states = precedence.steps(X, weights, len(algebra.values))
-        elif iterations == "depth":
-            states = circuit.steps(X, weights, inside)
-        else:
-            states = speculate.steps(X, weights, len(algebra.values))
-        taken = torch.zeros_like(inside[:, 0], dtype=torch.int64)
-        for step in states:
-            X, taken = step.X, taken + step.P.any(-1)
-            observe(inside.numel())
-        values = read_values(X, weights, algebra).tolist()
-        for i, value, count in zip(batch, values, taken.tolist(), strict=True):
-            found[i] = Outcome(None if value == NO_VALUE else algebra.values[value], count)
+    if weights.G_L is None and iterations == "depth":
+        run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
+    else:
+        run, batches = _run_padded, _similar(expressions)
+    for batch in batches:
+        chosen = [expressions[i] for i in batch]
+        values, taken = run(algebra, weights, chosen, dtype, observe)
+        names = ((*algebra.values, None)[value] for value in values.tolist())  # NO_VALUE is -1
+        found |= zip(batch, map(Outcome, names, taken.tolist()), strict=True)
     return [found[i] for i in range(len(expressions))]
+
+
+Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
+
+
+def _run_packed(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    dtype: torch.dtype,
+    observe: Callable[[int], None],
+) -> Found:
+    """By the paper's layer."""
+    require_countable(expressions, dtype)
+    kinds = Kinds.of(weights, dtype)
+    ids, lengths = (torch.from_numpy(part) for part in flat_positions(expressions))
+    device = weights.G_PE.device
+    state = packed.pack(ids.to(device), lengths.to(device), kinds)
+    left = len(state.symbols)
+
+    def gone(state: packed.State) -> None:
+        nonlocal left
+        observe(left - len(state.symbols))
+        left = len(state.symbols)
+
+    last, taken = packed.run(state, kinds, gone)
+    observe(left)
+    kinds.remember()
+    values = kinds.alphabet.values(last.symbols, last.sequence[last.owner], len(taken), algebra)
+    return values, taken
+
+
+def _run_padded(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    dtype: torch.dtype,
+    observe: Callable[[int], None],
+) -> Found:
+    """By the logarithmic layer, or that of plain notation."""
+    X, inside = initial_state(expressions, weights, dtype)
+    layer = speculate if weights.G_L is None else precedence
+
+    steps = layer.steps(X, weights, len(algebra.values))
+    X, taken = finish(X, steps, lambda: observe(inside.numel()))
+    return read_values(X, weights, algebra), taken
 
 
 def require_outcomes(
@@ -86,7 +138,10 @@ def require_outcomes(
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):
         require_feasible(expression, most_work, place, iterations)
-    total = sum(most_iterations(e, iterations) * len(e.positions) for e in expressions)
+    total = sum(
+        len(e) * (1 if by_depth(e, iterations) else most_iterations(e, iterations))
+        for e in expressions
+    )
     done = 0
 
     def observe(positions: int) -> None:
@@ -103,7 +158,14 @@ def require_outcomes(
     return found
 
 
-def _batches(expressions: Sequence[Expression]) -> list[list[int]]:
+def _in_order(expressions: Sequence[Expression], tokens: int) -> list[range]:
+    """Places of expressions that run together without padding: so many tokens, or a little more."""
+    ends = np.cumsum([len(expression.ids) for expression in expressions])
+    first = np.flatnonzero(np.diff((ends - 1) // tokens, prepend=-1))
+    return [range(*pair) for pair in pairwise([*first.tolist(), len(expressions)])]
+
+
+def _similar(expressions: Sequence[Expression]) -> list[list[int]]:
     """Places of expressions that run together: of similar length, so that little is padded."""
     batches: list[list[int]] = []
     shortest = 0

@@ -220,18 +220,8 @@ def iterate(
     return Step(A, entries, holes, F, u, top, P, X)
 
 
-def run(
-    X: Float[Tensor, "B n D"], weights: Weights, V: int
-) -> tuple[Float[Tensor, "B n D"], Int[Tensor, " B"]]:
-    """Iterate until every sequence has halted. Returns the last state and each one's iterations."""
-    iterations = torch.zeros(len(X), dtype=torch.int64, device=X.device)
-    for step in steps(X, weights, V):
-        X, iterations = step.X, iterations + step.P.any(-1)
-    return X, iterations
-
-
 def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int) -> Iterator[Step]:
-    """The iterations of `run`, one by one; each leaves fewer spans.
+    """Iterations until every sequence has halted; each leaves fewer spans.
 
     A sequence whose parentheses do not match, or that is left with spans of no value, stays as it
     is: no expression leads there.

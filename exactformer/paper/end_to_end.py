@@ -47,7 +47,7 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
         rows.append([task, *_counts(record, paper)])
     text = ["# End to end", "", "Made by `exactformer reproduce end-to-end`.", ""]
     text += ["## The paper's ten seeds", "", *table(header, rows), "", NOTE, ""]
-    text += [f"- `{run}`" for task, run in runs.items() if task in records]
+    text += [f"- `{r.get('command') or runs[task]}` ({r['device']})" for task, r in records.items()]
     if missing := [run for task, run in runs.items() if task not in records]:
         text += ["", "Not trained to the end yet:", "", *(f"- `{run}`" for run in missing)]
     fresh = {} if quick else {task: _shipped(f"{task}-fresh") for task in tasks}

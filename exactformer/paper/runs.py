@@ -1,18 +1,19 @@
 """Training runs as the tables need them: several at once, each a process of its own on one core."""
 
 import os
-import subprocess
-import sys
-import threading
-from collections import deque
+import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from rich.console import Console
+
 from exactformer.domains.catalog import CATALOG
+from exactformer.training.display import Terminal
 from exactformer.training.recipe import EndToEnd, Recipe, recipe_by_method
-from exactformer.training.run import Result, train_seeds
+from exactformer.training.run import RUN, Result, describe_run, train_seeds
+from exactformer.training.workers import start_workers
+from exactformer.weightfile import write_atomically
 
 RUNS = Path("runs")  # of training; one that is finished is not done again
 
@@ -47,29 +48,51 @@ class Run:
 
 
 def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list[Result]]:
-    """Do the runs, `at_once` at a time, passing their progress on to standard error."""
-    workers = at_once or min(len(runs), max(2, os.cpu_count() or 1))
-    with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(_do, runs))
+    """Do the runs, `at_once` processes at a time, passing their progress on to standard error.
+
+    A run that has not begun is done in parts, so that all cores have as much to do.
+    """
+    workers = at_once or os.cpu_count() or 1
+    parts = {run: _parts(run, workers) for run in runs}
+    todo = [part for of_run in parts.values() for part in of_run]
+    with start_workers(min(workers, len(todo))) as pool:
+        list(pool.map(_do, todo))
+    for run, of_run in parts.items():
+        _join(run, of_run)
     return {
         run: train_seeds(CATALOG[run.task](), run.seeds, recipe=run.recipe, out=run.folder)
         for run in runs
     }
 
 
+def _parts(run: Run, count: int) -> list[Run]:
+    """Some of the seeds each, in folders within that of the run; or the run, if it has begun."""
+    if (run.folder / RUN).exists() or run.method != "staged" or count < 2:
+        return [run]
+    shares = [run.seeds[i::count] for i in range(min(count, len(run.seeds)))]
+    return [
+        replace(run, seeds=seeds, folder=run.folder / f"part-{i}-of-{len(shares)}")
+        for i, seeds in enumerate(shares, start=1)
+    ]
+
+
 def _do(run: Run) -> None:
-    command = [sys.executable, "-m", "exactformer", *run.arguments]
-    process = subprocess.Popen(
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stderr is not None
-    last: deque[str] = deque(maxlen=5)
-    for line in process.stderr:
-        last.append(line)
-        with _ONE_LINE:
-            sys.stderr.write(line)
-    if process.wait() not in (0, 1):  # 1: some seed is not exact, which the table will say
-        raise ValueError(f"{run} failed:\n{''.join(last)}")
+    algebra, recipe = CATALOG[run.task](), run.recipe
+    console = Console(stderr=True, force_terminal=False)  # lines, since others write there too
+    with Terminal(algebra, recipe, run.seeds, console) as terminal:
+        train_seeds(algebra, run.seeds, recipe=recipe, out=run.folder, observers=[terminal])
 
 
-_ONE_LINE = threading.Lock()  # lines of several runs do not mix
+def _join(run: Run, parts: Sequence[Run]) -> None:
+    """The files of all parts as those of one run, whose description comes last: without it the
+    parts are still there.
+    """
+    if parts == [run]:
+        return
+    for part in parts:
+        for path in part.folder.iterdir():
+            if path.name != RUN:
+                write_atomically(run.folder / path.name, path.read_bytes())
+    describe_run(run.folder, CATALOG[run.task](), run.recipe, run.seeds)
+    for part in parts:
+        shutil.rmtree(part.folder)

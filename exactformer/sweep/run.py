@@ -1,12 +1,10 @@
-"""Shards of a sweep on this machine: a process for each core, or one for the GPU."""
+"""Shards of a sweep on this machine: a process for each core, or several that share a GPU."""
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from concurrent.futures import FIRST_COMPLETED, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,12 +16,13 @@ from exactformer.progress import bar
 from exactformer.sweep.plan import Shard, plan
 from exactformer.training.record import read_record, write_record
 from exactformer.training.run import CHECKPOINT, train_seeds
+from exactformer.training.workers import LOOK_SECONDS, start_workers
 from exactformer.weightfile import write_atomically
 
 SWEEP = "sweep.json"  # what identifies a sweep, in its folder
-BLOCKS = {"cpu": 20, "cuda": 1_000}  # seeds of a shard
+BLOCKS = {"cpu": 20, "cuda": 125}  # seeds of a shard
+SHARING = 8  # processes of one GPU: what a seed needs of the CPU is more than of the GPU
 LINE_SECONDS = 10.0  # between two lines where there is no terminal to redraw
-LOOK_SECONDS = 0.5
 
 Files = dict[str, bytes]
 
@@ -108,17 +107,17 @@ def claim(
 def run_shards(
     shards: Sequence[Shard], folder: Path, device: str = "cpu", workers: int | None = None
 ) -> None:
-    """Run what is not finished, `workers` shards at a time: by default one for each core."""
+    """Run what is not finished, `workers` shards at a time: by default one for each core, and up to
+    SHARING for a GPU.
+    """
     unfinished = [shard for shard in shards if not is_finished(folder, shard)]
     if not unfinished:
         return
     if workers is None:
-        workers = 1 if device != "cpu" else os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+        workers = cores if device == "cpu" else min(cores, SHARING)
     progress = Progress(shards, folder)
-    pool = ProcessPoolExecutor(
-        min(workers, len(unfinished)), get_context("spawn"), _start_worker, (os.getpid(),)
-    )
-    with pool, bar() as tell:
+    with start_workers(min(workers, len(unfinished))) as pool, bar() as tell:
         waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in unfinished}
         try:
             while waiting:
@@ -133,20 +132,6 @@ def run_shards(
 
 def _run_quietly(shard: Shard, folder: Path, device: str) -> None:
     run_shard(shard, folder, device)  # its files are on the disk
-
-
-def _start_worker(parent: int) -> None:
-    """One thread, since other processes have the other cores; and none outlives the sweep, whose
-    folder the next one may be using by then.
-    """
-    torch.set_num_threads(1)
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(LOOK_SECONDS)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()
 
 
 class Progress:

@@ -22,6 +22,9 @@ from exactformer.model.circuit import Weights
 from exactformer.model.encode import encode, pad_slots
 from exactformer.model.feedforward import MLP
 
+ON_ITS_OWN = (
+    "cpu",
+)  # devices that try one seed's gates at a time: then none depends on the others
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
 ODD = (0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64))  # to mix 64 bits with
 
@@ -105,12 +108,12 @@ def _outcomes(
     are left, (K, s), and whether the value is among them, where it must be. A core tries the gates
     of one seed at a time, so that no seed's numbers depend on the others.
     """
-    on_cpu = not problems or problems[0].weights.W_Q.device.type == "cpu"
+    apart = any(problem.weights.W_Q.device.type in ON_ITS_OWN for problem in problems)
     sizes = [len(g) * p.inside.numel() for p, g in zip(problems, gates, strict=True)]
     groups: list[list[int]] = []
     room = 0
     for row, size in enumerate(sizes):
-        if on_cpu or size > room:
+        if apart or size > room:
             groups, room = [*groups, []], AT_ONCE
         groups[-1].append(row)
         room -= size

@@ -33,6 +33,8 @@ class Terminal(Observer):
         self.results: dict[int, Result] = {}
         self.state: State | None = None
         self.bags = algebra.count_cases(every_order=slots_of(algebra) > 1)
+        staged = isinstance(recipe, Recipe)
+        self.depth_two = recipe.strings if staged else recipe.depth_two_batch
         self.started = self.last_line = time.monotonic()
         self.steps_before: int | None = None
         self.live = Live(console=console, auto_refresh=False) if console.is_terminal else None
@@ -97,8 +99,8 @@ class Terminal(Observer):
                 seed = training[number]
                 cells = asdict(seed) | {"loss": f"{seed.loss:.2e}", "verdict": "training"}
                 cells["depth 1"] = f"{seed.depth_one} of {self.bags}"
-                if seed.depth_two is not None and isinstance(self.recipe, Recipe):
-                    cells["depth 2"] = f"{seed.depth_two} of {self.recipe.strings}"
+                if seed.depth_two is not None:
+                    cells["depth 2"] = f"{seed.depth_two} of {self.depth_two}"
             else:
                 continue
             table.add_row(*(str(cells.get(name, "")) for name in names))

@@ -23,6 +23,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.encode import encode, pad_slots
+from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched
@@ -36,7 +37,14 @@ from exactformer.training.parameters import (
     outputs,
 )
 from exactformer.training.recipe import EndToEnd
-from exactformer.training.soft_layer import Constants, Layer, Problems, gate_errors, losses
+from exactformer.training.soft_layer import (
+    Constants,
+    Layer,
+    Problems,
+    gate_errors,
+    losses,
+    problems_right,
+)
 from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
@@ -117,9 +125,13 @@ class EndToEndTrainer:
             Z = outputs(tensors, token, bag, self.architecture.activation)
         right = ((Z > 0) == (target > 0)) | (weight == 0)
         bags = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)[:, :-1].sum(1)
+        gate = ternary(tensors["gate"]).unsqueeze(1)
+        layer = Layer(tensors, gate, self.architecture.activation, self.constants)
+        solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1), 2)
         for row, seed in enumerate(seeds):
             seed.step, seed.spent = last, seed.spent + last - first
             seed.loss, seed.depth_one = float(loss[row]), int(bags[row])
+            seed.depth_two = int(solved[row])
 
     def _step(
         self,

@@ -90,7 +90,8 @@ class Trainer:
         steps = DepthOneSteps(state.tensors, self.adam, self.rates, self.architecture.activation)
         for _ in range(self.recipe.look_every):
             factors = self.factors[[seed.step for seed in state.seeds]]
-            steps.step(*self._batch(state, self.recipe.batch), factors.to(self.device))
+            cases = self._batch(state, self.recipe.batch)
+            steps.step(*cases, factors=factors.to(self.device))
             for seed in state.seeds:
                 seed.step, seed.spent = seed.step + 1, seed.spent + 1
         state.tensors |= steps.unpacked()
@@ -133,8 +134,8 @@ class Trainer:
         right = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)  # (seeds, bags)
         margins = Z.abs().masked_fill(weight == 0, torch.inf).amin((1, 2)).tolist()
         counts, learned = right[:, :-1].sum(1).tolist(), right.all(1).tolist()
-        for row, seed in enumerate(state.seeds):
-            seed.loss, seed.depth_one = float(loss[row]), counts[row]
+        for row, (seed, of_seed) in enumerate(zip(state.seeds, loss.tolist(), strict=True)):
+            seed.loss, seed.depth_one = of_seed, counts[row]
             if "rank" in state.tensors and not learned[row]:
                 self._move_rank(state, row)
         nearly = [r for r, count in enumerate(counts) if count >= self.gate_from]

@@ -48,6 +48,7 @@ from exactformer.training.state import State, Trained, begin
 from exactformer.verify import ProofRejected, verify
 from exactformer.weightfile import WeightFile, remove_unfinished
 
+RUN = "run.json"
 CHECKPOINT = "checkpoint.safetensors"
 PROOF = ".proof.json"
 CHECKPOINT_SECONDS = 2.0  # at least so long between two checkpoints
@@ -120,14 +121,14 @@ def train_seeds(
     if state is None or {s.seed for s in state.seeds} != set(unfinished):
         state = begin(spans, recipe, unfinished) if unfinished else None
     if state is not None:
-        saved = time.monotonic()
+        due = time.monotonic() + CHECKPOINT_SECONDS
 
         def evaluated(state: State) -> None:
-            nonlocal saved
-            due = time.monotonic() - saved >= CHECKPOINT_SECONDS
-            if folder is not None and state.seeds and due:
+            nonlocal due
+            if folder is not None and state.seeds and (start := time.monotonic()) >= due:
                 write_checkpoint(folder / CHECKPOINT, state, run)
-                saved = time.monotonic()
+                took = time.monotonic() - start  # longer for thousands of seeds
+                due = time.monotonic() + max(CHECKPOINT_SECONDS, 20 * took)
             for observer in observers:
                 observer.evaluated(state)
 
@@ -196,28 +197,46 @@ def _check_estimator(algebra: Algebra, estimator: str) -> None:
         raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {estimator!r}")
 
 
+def describe_run(
+    folder: Path,
+    algebra: Algebra,
+    recipe: Recipe | EndToEnd,
+    seeds: Sequence[int],
+    device: str = "cpu",
+) -> dict[str, Any]:
+    """Write what identifies a run into its folder."""
+    run = _description(algebra, recipe, seeds, device)
+    write_record(folder / RUN, run | {"versions": versions()})
+    return run
+
+
+def _description(
+    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
+) -> dict[str, Any]:
+    return {
+        "algebra": describe(algebra),
+        "recipe": json.loads(json.dumps(asdict(recipe))),
+        "seeds": list(seeds),
+        "device": torch.device(device).type,
+    }
+
+
 def _claim(
     folder: Path, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> str:
     """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
     run's description.
     """
-    run = {
-        "algebra": describe(algebra),
-        "recipe": json.loads(json.dumps(asdict(recipe))),
-        "seeds": list(seeds),
-        "device": torch.device(device).type,
-    }
+    run = _description(algebra, recipe, seeds, device)
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "run.json"
+    path = folder / RUN
     if not path.exists():
         if there := [seed for seed in seeds if (folder / f"{seed}.safetensors").exists()]:
             raise ValueError(
                 f"{folder} holds weights of {', '.join(map(str, there))} and no run.json: "
                 f"choose another folder"
             )
-        write_record(path, run | {"versions": versions()})
-        return content_sha256(run)
+        return content_sha256(describe_run(folder, algebra, recipe, seeds, device))
     try:
         held = read_record(path)
         Place(held).fields((*run, "versions"))

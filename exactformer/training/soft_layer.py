@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn.functional import pad, softplus
 
@@ -143,6 +143,16 @@ def losses(
     blend = margin + (1 - 2 * margin) * blend
     state = -(target * blend.log() + (1 - target) * (1 - blend).log())
     return (outputs * (P.detach() * weight)).sum((1, 2, 3)), (state * weight).sum((1, 2, 3))
+
+
+@torch.no_grad()
+def problems_right(layer: Layer, problems: Problems, depth: int) -> Int[Tensor, " M"]:
+    """How many problems come out right, by hard decisions."""
+    X = problems.X
+    for _ in range(depth):
+        X = layer(X, problems.inside)[2]
+    right = ((X > 0) == (problems.target > 0)) | ~problems.inside.unsqueeze(-1)
+    return right.flatten(2).all(2).sum(1)
 
 
 @torch.no_grad()

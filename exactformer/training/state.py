@@ -27,7 +27,7 @@ class Seed:
     spent: int = 0  # steps over all attempts
     loss: float = float("nan")
     depth_one: int = 0  # bags that come out right
-    depth_two: int | None = None  # of the last depth-2 expressions; None before the gate learns
+    depth_two: int | None = None  # right of the last depth-2 problems; None before there are any
     gate_looks: int = 0  # evaluations with depth 1 right and the gate still wrong
     memory: Memory = field(default_factory=dict)  # the estimator's
     rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
