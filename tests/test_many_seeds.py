@@ -51,7 +51,7 @@ def test_steps_have_the_bits_of_autograd(algebra):
         for step in range(6):
             cases, factors = trainer._batch(state, recipe.batch), trainer.factors[[step] * 3]
             with torch.no_grad():
-                steps.step(*cases, factors)
+                steps.step(*cases, factors=factors)
             autograd_step(trainer, state.tensors, cases, factors)
             for seed in state.seeds:
                 seed.step += 1

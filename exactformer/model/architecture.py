@@ -31,16 +31,17 @@ class Architecture:
         return gates + attention + feedforward
 
 
-def paper_architecture(algebra: Algebra) -> Architecture:
+def paper_architecture(algebra: Algebra, hidden: int | None = None) -> Architecture:
     """The paper's choices: attention has one dimension for operands and one for each operator;
-    2D squared units for operators on at most two operands, 8D rectified ones for wider ones.
+    2D squared units for operators on at most two operands, 8D rectified ones for wider ones, or
+    `hidden` of them.
     """
     D = len(algebra.vocabulary)
     wide = algebra.max_fan_in is None or algebra.max_fan_in > 2
     return Architecture(
         D=D,
         d_h=1 + len(algebra.operators),
-        hidden=(8 if wide else 2) * D,
+        hidden=(8 if wide else 2) * D if hidden is None else hidden,
         activation="relu" if wide else "square",
         slots=slots_of(algebra),
     )

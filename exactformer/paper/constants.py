@@ -35,6 +35,7 @@ PAPER: dict[str, str] = {
     "feedforward_rate": "0.01",
     "attention_rate": "0.01",
     "polish_steps": "0",
+    "width": "twice the vocabulary; ListOps 8 times",
 }
 
 

@@ -51,5 +51,5 @@ def _figure(rows: Sequence[Row]) -> Figure:
 def _share(ax: Axes, y: float, count: int, total: int, color: str, label: str) -> None:
     share = count / max(1, total)
     low, high = interval(count, total)
-    reach = [[max(0.0, share - low)], [max(0.0, high - share)]]  # at 0 and 1 they round
+    reach = [[max(0, share - low)], [max(0, high - share)]]  # of 0 and of all, but for rounding
     ax.errorbar(share, y, xerr=reach, fmt="o", ms=3, lw=1, capsize=2, color=color, label=label)

@@ -47,7 +47,7 @@ class Trainer:
 
     def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
-        self.architecture = paper_architecture(algebra)
+        self.architecture = paper_architecture(algebra, recipe.width)
         self.adam = Adam(
             recipe.steps,
             recipe.warmup,
@@ -210,4 +210,4 @@ class Trainer:
         state.tensors["rank"][row] = logits.to(self.device)
 
     def _export(self, state: State, row: int) -> Weights:
-        return export(self.algebra, state.tensors, row)
+        return export(self.algebra, state.tensors, row, self.recipe.width)

@@ -41,7 +41,7 @@ def initial(
 ) -> dict[str, Tensor]:
     """The random start of one seed: the gates' logits and what is LEARNED, padded with zeros."""
     rng = generator(seed, attempt, INITIAL)
-    size = paper_architecture(algebra)
+    size = paper_architecture(algebra, recipe.width)
     start = {"gate": torch.from_numpy(recipe.spread * rng.standard_normal(size.D))}
     padded_shapes = _shapes(padded(size.D), size.d_h, padded(size.hidden), size.slots)
     for name, shape in _shapes(size.D, size.d_h, size.hidden, size.slots).items():
@@ -66,9 +66,11 @@ def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: 
     return torch.baddbmm(tensors["b_2"], hidden, tensors["W_2"])
 
 
-def export(algebra: Algebra, tensors: dict[str, Tensor], row: int) -> Weights:
+def export(
+    algebra: Algebra, tensors: dict[str, Tensor], row: int, width: int | None = None
+) -> Weights:
     """One seed's weights, discrete and without padding."""
-    size = paper_architecture(algebra)
+    size = paper_architecture(algebra, width)
     shapes = _shapes(size.D, size.d_h, size.hidden, size.slots)
     real = {name: tensors[name][row][_cut(shapes[name])].detach().contiguous() for name in LEARNED}
     # A seed that has diverged gets a verdict like any other.

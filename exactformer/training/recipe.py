@@ -7,6 +7,7 @@ A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, isfinite
+from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
@@ -47,6 +48,7 @@ class Recipe:
     check_strings: int = 256  # depth-2 expressions that must come out right to end an attempt
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01
+    width: int | None = None  # units of the hidden layer; None: as many as the paper's
     level_texts: int = 512  # in plain notation: short texts that teach the gate of levels
     level_steps: int = 300  # of the estimator on it, at most
 
@@ -113,6 +115,10 @@ class EndToEnd:
     floor: float = 0.05  # and then falls, as a cosine, to this fraction
 
     @property
+    def width(self) -> None:
+        """The paper's."""
+
+    @property
     def epoch_steps(self) -> int:
         return self.depth_one_steps + self.joint_steps
 
@@ -175,6 +181,10 @@ def _read(name: str, kind: object, value: object) -> object:
     """A setting of the kind that its field has. Only what has no simple kind is not read."""
     if not isinstance(value, str) or kind is str:
         return value
+    if NoneType in get_args(kind):
+        if value == "none":
+            return None
+        kind = int if int in get_args(kind) else kind
     try:
         if kind is bool:
             return {"true": True, "false": False}[value.lower()]

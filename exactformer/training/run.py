@@ -22,7 +22,7 @@ import torch
 import exactformer
 from exactformer.api import Model
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
-from exactformer.domains.bounds import MOST_LEARNED, MOST_NUMBERS, require
+from exactformer.domains.bounds import MOST_HIDDEN, MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.catalog import describe
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, expect, read_bytes, read_json
@@ -175,6 +175,8 @@ def require_trainable(
         counts += ("gate_draws", "gate_strings", "search_every")
     else:
         counts += ("look_every", "strings", "level_texts", "level_steps")
+        counts += tuple(name for name in ("width", "batch") if getattr(recipe, name) is not None)
+        require("units of the hidden layer", recipe.width or 0, MOST_HIDDEN)
         _check_estimator(algebra, recipe.estimator)
     for name in counts:
         if getattr(recipe, name) < 1:
