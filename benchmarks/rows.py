@@ -36,6 +36,7 @@ TASKS = ("boolean", "arithmetic", "listops")
 ROWS = 300_000  # lines of a file, drawn from
 DIFFERENT = 10_000  # ones of
 LENGTH = 13  # tokens
+TIMES = 10  # as many lines, for `eval` beside `score`
 BAD = 100  # one line of these is damaged
 LONG = 2**22  # tokens of one text
 ENOUGH = 3.0  # seconds in one process, after which the work is not done again
@@ -54,6 +55,8 @@ def write_files(folder: Path) -> None:
         (folder / f"{task}.txt").write_text("\n".join(rows) + "\n")
         labelled = "".join(f"{texts[i]}\t{values[i]}\n" for i in chosen)
         (folder / f"{task}.tsv").write_text(labelled)
+        (folder / f"{task}.more.txt").write_text(("\n".join(rows) + "\n") * TIMES)
+        (folder / f"{task}.more.tsv").write_text(labelled * TIMES)
         rows[::BAD] = [row[:-1] for row in rows[::BAD]]
         (folder / f"{task}.bad").write_text("\n".join(rows) + "\n")
         for shape in SHAPES:
@@ -98,9 +101,18 @@ def work_of(folder: Path, task: str) -> dict[str, Callable[[], object]]:
     }
 
 
-def do_work(folder: Path, task: str) -> None:
+def eval_and_score(folder: Path, task: str) -> dict[str, Callable[[], object]]:
+    """Of so many rows that making weights and certifying them takes little of the time."""
+    lines, labelled = folder / f"{task}.more.txt", folder / f"{task}.more.tsv"
+    return {
+        "eval": lambda: command("eval", task, "--file", lines),
+        "score": lambda: command("score", task, labelled, "--format", "tsv"),
+    }
+
+
+def do_work(work: dict[str, Callable[[], object]]) -> None:
     """Print the best seconds of each piece of work, and a hash of its answer."""
-    for name, run in work_of(folder, task).items():
+    for name, run in work.items():
         answer = sha256(json.dumps(run()).encode()).hexdigest()
         times: list[float] = []
         while len(times) < 5 and sum(times) < ENOUGH:
@@ -110,9 +122,11 @@ def do_work(folder: Path, task: str) -> None:
         print(json.dumps([name, min(times), answer]))
 
 
-def measured(checkout: Path, folder: Path, task: str) -> list[tuple[str, float, str]]:
+def measured(
+    checkout: Path, folder: Path, task: str, *options: str
+) -> list[tuple[str, float, str]]:
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", __file__, "--work", task, folder],
+        [sys.executable, "-W", "ignore", __file__, "--work", task, *options, folder],
         env=os.environ | {"PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
@@ -144,16 +158,22 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=2)
     options.add_argument("--out", type=Path)
     options.add_argument("--work", metavar="TASK", help="do the work on the files of a folder")
+    options.add_argument("--more", action="store_true", help="eval and score, on more rows")
     arguments = options.parse_args()
     if arguments.work:
-        do_work(arguments.older, arguments.work)
+        work = eval_and_score if arguments.more else work_of
+        do_work(work(arguments.older, arguments.work))
         return
     older, newer = arguments.older.resolve(), arguments.newer.resolve()
     rows: list[list[str]] = []
+    both: list[list[str]] = []
     with tempfile.TemporaryDirectory() as made:
         write_files(Path(made))
         for task in TASKS:
             rows += compared(older, newer, Path(made), task, arguments.rounds)
+            best = [measured(newer, Path(made), task, "--more") for _ in range(arguments.rounds)]
+            one, other = (min(times[i][1] for times in best) for i in (0, 1))
+            both.append([task, f"{1e3 * one:,.0f}", f"{1e3 * other:,.0f}", f"{other / one:.2f}"])
     head = ["task", "work", "older, ms", "newer, ms", "older ÷ newer"]
     lines = table(head, rows, words=2)
     command = "`python benchmarks/rows.py OLDER --out results/rows.md`"
@@ -163,9 +183,10 @@ def main() -> None:
         f"part of the time, making weights and certifying them is. Answers were the same to the "
         f"letter."
     )
-    text = "\n\n".join(
-        ["# Many short texts, before and after", command, about, load, "\n".join(lines)]
-    )
+    beside = table(["task", "eval, ms", "score, ms", "score ÷ eval"], both, words=1)
+    more = f"`eval --file` beside `score`, of {TIMES * ROWS:,} rows, in the newer checkout:"
+    parts = ["# Many short texts, before and after", command, about, load]
+    text = "\n\n".join([*parts, "\n".join(lines), more, "\n".join(beside)])
     print(text)
     if arguments.out:
         arguments.out.write_text(text + "\n")

@@ -26,7 +26,8 @@ from exactformer.engine.scan import END, MIXED
 from exactformer.engine.tables import Tables, tables_of
 
 CONTEXT = 1 << 12  # bytes around an error that are decoded
-MOST_JOINED = 1 << 26  # characters of many texts that are read as one
+MOST_JOINED = 1 << 26  # characters of many texts that are read as rows of one
+LONG = 1 << 20  # characters of a text that is worth two readers, or a GPU, of its own
 
 
 class CpuEngine:
@@ -63,7 +64,7 @@ class CpuEngine:
         return self.symbols(self.numbers(expressions))
 
     def numbers(self, expressions: Sequence[Expression]) -> Numbers:
-        """The same as numbers."""
+        """The same, each value as its index among the algebra's."""
         numbers = read_tokens(self.tables, [expression.ids for expression in expressions])
         if (numbers < 0).any():  # an Expression is well formed
             raise ValueError(TOO_WIDE)
@@ -77,7 +78,9 @@ class CpuEngine:
         return self.symbols(self._texts(texts, 0, len(texts)))
 
     def _texts(self, texts: Sequence[str | bytes], begin: int, end: int) -> Numbers:
-        """Those of texts[begin:end], as rows of one text; where they do not make one, by halves."""
+        """The values of texts[begin:end], as rows of one text; where they do not make one, by
+        halves.
+        """
         if end - begin > 1:
             data = _joined(texts[begin:end]) if self.reads_bytes else b""
             numbers, _, _ = read_rows(self.tables, np.frombuffer(data, np.uint8), separator=0)
@@ -237,7 +240,7 @@ def _joined(texts: Sequence[Any]) -> bytes:
     """Texts, each with a byte after it that is in no expression; nothing where they are too long,
     or of several kinds, or no text.
     """
-    if sum(map(len, texts)) <= MOST_JOINED:
+    if max(map(len, texts)) < LONG and sum(map(len, texts)) <= MOST_JOINED:
         with suppress(TypeError, UnicodeEncodeError):
             if isinstance(texts[0], bytes):
                 return b"\0".join([*texts, b""])
