@@ -56,16 +56,16 @@ class Cluster:
         self.ray, self.address = ray, address
 
     def as_they_come(
-        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: int = 0
+        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
     ) -> Iterator[tuple[int, Result]]:
         """The number of each shard, from 0, and its result: whichever is done first comes first.
-        A mistake in one of them is a ValueError at once.
+        A mistake in one of them is a ValueError at once. Each takes a CPU, and `gpus` of a GPU.
         """
         for number, outcome in self._outcomes(function, shards, gpus, {}):
             yield number, outcome.right()
 
     def in_order(
-        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: int = 0
+        self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
     ) -> Iterator[Result]:
         """The results of shards in their order, and a mistake in its turn."""
         waiting: dict[int, Outcome] = {}
@@ -80,7 +80,7 @@ class Cluster:
         self,
         function: Callable[[Shard], Result],
         shards: Iterable[Shard],
-        gpus: int,
+        gpus: float,
         waiting: Mapping[int, Outcome],
     ) -> Iterator[tuple[int, Outcome]]:
         """There may be more shards than the memory holds: no more of them are under way, or waiting
@@ -105,11 +105,11 @@ class Cluster:
             for done in self.ray.wait(list(running))[0]:
                 yield running.pop(done), self._outcome(done)
 
-    def _places(self, gpus: int) -> int:
+    def _places(self, gpus: float) -> int:
         """How many shards run at a time."""
         resources = self.ray.cluster_resources()
         cpus = int(resources.get("CPU", 0))
-        return min(cpus, int(resources.get("GPU", 0)) // gpus) if gpus else cpus
+        return min(cpus, int(resources.get("GPU", 0) / gpus)) if gpus else cpus
 
     def _outcome(self, done: Any) -> Outcome:
         try:

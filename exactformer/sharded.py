@@ -61,8 +61,10 @@ class OnCluster:
         return chain.from_iterable(self._lines(_Outcomes, path, syntax))
 
     def _lines(self, kind: "type[_Lines]", path: Path, syntax: Syntax) -> Iterator[Any]:
-        evaluator = self.evaluator
-        gpus = int(evaluator.device != "cpu")
+        device = self.evaluator.device.partition(":")[0]  # which one is for the cluster to choose
+        if device not in ("cpu", "cuda"):
+            raise ValueError(f"the device {device!r} cannot be used: expected cpu or cuda")
+        evaluator, gpus = replace(self.evaluator, device=device), int(device != "cpu")
         replace(evaluator, device="cpu").prepare()  # what is wrong with the weights is told here
         job = kind(evaluator, _Weights.of(evaluator.weights, evaluator.algebra), syntax)
         with connected(self.address) as cluster, bar(shown=not is_typed(path)) as tell:

@@ -265,6 +265,12 @@ def test_a_sweep_that_is_interrupted_there_goes_on_here(cluster, swept, tmp_path
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
 
+def test_a_device_that_is_none(tmp_path):
+    for where in ([], ["--ray", "auto"]):
+        said = refused(*SWEEP, tmp_path / "s", "--device", "gpu", *where)
+        assert said == "exactformer: expected the device cpu or cuda, found 'gpu'"
+
+
 @needs_ray
 def test_no_gpu_to_run_on(cluster, tmp_path):
     said = refused(*SWEEP, tmp_path / "s", "--device", "cuda", "--ray", cluster.address)

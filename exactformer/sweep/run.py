@@ -8,8 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe
 from exactformer.progress import bar
@@ -78,7 +76,9 @@ def claim(
     """The shards of a sweep, whose description is in the folder then; a folder with another sweep
     is refused. One that runs elsewhere needs no device here.
     """
-    kind = torch.device(device).type
+    kind = device.partition(":")[0]
+    if kind not in BLOCKS:
+        raise ValueError(f"expected the device cpu or cuda, found {device!r}")
     block = BLOCKS[kind] if block is None else block
     shards = plan(algebra, seeds, settings, block, "cpu" if elsewhere else device)
     sweep = {
