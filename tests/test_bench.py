@@ -167,15 +167,15 @@ def test_json():
         assert row["growth"] is None  # of one size
     assert max(row["ratio"] for row in rows if row["program"] in FLOORS) == 1
     assert found["headline"] == []
+    (batch,) = found["batches"]
+    assert (batch["task"], batch["problems"]) == ("arithmetic", 6)
+    assert set(batch["seconds"]) == {TRANSFORMER, LOOPED}
     short = found["short"]
     assert {(row["each"], row["program"]) for row in short} == {
         (f"{length} tokens", program) for length in LENGTHS for program in SHORT_PROGRAMS
     }
     assert {row["texts"] for row in short} == {300 // length for length in LENGTHS}
     assert all(row["ratio"] == 1 for row in short if row["program"] == FLOOR)
-    (batch,) = found["batches"]
-    assert (batch["task"], batch["problems"]) == ("arithmetic", 6)
-    assert set(batch["seconds"]) == {TRANSFORMER, LOOPED}
 
 
 def test_page(tmp_path):

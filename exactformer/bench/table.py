@@ -282,6 +282,7 @@ def rows_of(found: Bench) -> dict[str, Any]:
             for program, timing in case.timings.items()
         ],
         "headline": headline(found),
+        "batches": [asdict(batch) for batch in found.batches],
         "short": [
             {
                 "task": case.task,
@@ -297,5 +298,4 @@ def rows_of(found: Bench) -> dict[str, Any]:
             for case in found.short
             for program, timing in case.timings.items()
         ],
-        "batches": [asdict(batch) for batch in found.batches],
     }
