@@ -11,7 +11,7 @@ that the file turned out to need.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -51,6 +51,7 @@ Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many 
 
 # What is kept of a row: codes of Nangia's notation, or token ids, or both formulas of a pair.
 Content = bytes | tuple[bytes, bytes]
+Uses = dict[Use, int]  # the line in which each use of an operator is first seen
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,19 @@ class Score:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True)
+class Tally:
+    """Rows of a file that were compared with their labels."""
+
+    correct: int = 0
+    total: int = 0
+    wrong: tuple[Wrong, ...] = ()  # the first of them
+
+    def __add__(self, later: "Tally") -> "Tally":
+        wrong = (self.wrong + later.wrong)[:SHOWN_ROWS]
+        return Tally(self.correct + later.correct, self.total + later.total, wrong)
+
+
 def score(
     domain: Algebra,
     path: Path,
@@ -123,49 +137,42 @@ def score(
     `most_work` bounds what the transformer may spend on one expression.
     """
     with Lines.of(path) as file:
-        if is_rows(file.header):
-            raise ValueError(
-                f"{path}: expected labels, found problems as `sample --out` writes them: "
-                f"--predictions FILE scores a model's answers to them"
-            )
-        format = format or guess_format(domain, file.header)
-        median = _median(domain, format, median)
-        if format == "bowman" and domain != boolean():
-            raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
-        model = _certified(load(weights, domain), weights) if format == "tsv" else None
-        fast = model.fast_engine(engine) if model else None
-        if model and fast:
-            tally = _score_lines(fast, file, progress)
+        format, median = settled(domain, file, format, median)
+        uses: Uses = {}
+        model = choose(domain, format, uses, weights, median) if format == "tsv" else None
+        tally = Tally()
+        if model and (fast := model.fast_engine(engine)):
+            tally = score_lines(fast, file, progress)
         else:
-            uses: dict[Use, int] = {}  # the line in which each use of an operator is first seen
             with Kept[list[Row[Content]]]() as kept:
-                for block in in_blocks(_rows(file, format, domain, uses), _size, TOKENS_AT_ONCE):
+                rows = read_rows(file, format, domain, uses)
+                for block in in_blocks(rows, _size, TOKENS_AT_ONCE):
                     kept.keep([block])
                     progress("bytes", file.done, file.size)
-                model = model or _certified(_model(domain, format, uses, weights, median), weights)
-                tally = _score_kept(format, model, engine, kept, progress, str(path), most_work)
+                model = model or choose(domain, format, uses, weights, median)
+                for block in kept:
+                    tally += score_rows(format, model, engine, block, str(path), most_work)
+                    progress("rows", tally.total, kept.count)
+    return summary(path, format, model, median, weights, engine, tally)
+
+
+def summary(
+    path: Path,
+    format: Format,
+    model: Model,
+    median: Median | None,
+    weights: str,
+    engine: EngineName,
+    tally: Tally,
+) -> Score:
     used = "fast" if model.fast_engine(engine) else "model"
     facts = (path, format, model.algebra, median, weights, "exact", used)
-    return Score(*facts, tally.correct, tally.total, tuple(tally.wrong))
+    return Score(*facts, tally.correct, tally.total, tally.wrong)
 
 
-def _certified(model: Model, weights: str) -> Model:
-    verdict = model.certify().verdict
-    if verdict != "exact":
-        raise ValueError(
-            f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
-        )
-    return model
-
-
-@dataclass
-class _Tally:
-    correct: int = 0
-    total: int = 0
-    wrong: list[Wrong] = field(default_factory=list)  # the first of them
-
-
-def _score_lines(engine: "CpuEngine", file: Lines, progress: Progress) -> _Tally:
+def score_lines(
+    engine: "CpuEngine", file: Lines, progress: Progress = lambda unit, done, total: None
+) -> Tally:
     """Native text: labels are compared as lines are read, many at a time."""
     from exactformer.engine.rows import Rows, all_right
 
@@ -175,27 +182,28 @@ def _score_lines(engine: "CpuEngine", file: Lines, progress: Progress) -> _Tally
             yield engine.rows(array, number, SHOWN_PROBLEMS, labelled=True)
             progress("bytes", file.done, file.size)
 
-    tally, symbols = _Tally(), engine.algebra.values
+    tally, symbols = Tally(), engine.algebra.values
     for values, labels, _ in all_right(file.name, blocks()):
-        wrong = np.flatnonzero(values != labels)
-        for i in wrong[: SHOWN_ROWS - len(tally.wrong)].tolist():
-            said, found = symbols[labels[i]], symbols[values[i]]
-            tally.wrong.append(Wrong(tally.total + i + 1, said, found))
-        tally.total += len(values)
-        tally.correct += len(values) - len(wrong)
+        wrong, first = np.flatnonzero(values != labels), file.first_line + tally.total
+        shown = [
+            Wrong(first + i, symbols[labels[i]], symbols[values[i]])
+            for i in wrong[:SHOWN_ROWS].tolist()
+        ]
+        tally += Tally(len(values) - len(wrong), len(values), tuple(shown))
     return tally
 
 
-def _score_kept(
+def score_rows(
     format: Format,
     model: Model,
     engine: EngineName,
-    kept: Kept[list[Row[Content]]],
-    progress: Progress,
+    rows: Sequence[Row[Content]],
     name: str,
     most_work: int | None,
-) -> _Tally:
-    """Rows that waited for their weights, or that the transformer is to evaluate."""
+) -> Tally:
+    """Rows that waited for their weights, or that the transformer is to evaluate; `name` is that of
+    their file.
+    """
 
     def evaluate(expressions: Sequence[Expression]) -> list[str]:
         if model.fast_engine(engine) is None:
@@ -203,17 +211,46 @@ def _score_kept(
                 require_feasible(expression, most_work, f"{name}: {expression!r}: ")
         return model.evaluate(expressions, engine)
 
-    tally = _Tally()
-    for block in kept:
-        contents = [row.content for row in block]
-        answers = _answers(format, model.algebra, contents, evaluate)
-        for row, answer in zip(block, answers, strict=True):
-            tally.correct += answer == row.label
-            if answer != row.label and len(tally.wrong) < SHOWN_ROWS:
-                tally.wrong.append(Wrong(row.line, row.label, answer))
-        tally.total += len(block)
-        progress("rows", tally.total, kept.count)
-    return tally
+    answers = _answers(format, model.algebra, [row.content for row in rows], evaluate)
+    wrong = [
+        Wrong(row.line, row.label, answer)
+        for row, answer in zip(rows, answers, strict=True)
+        if answer != row.label
+    ]
+    return Tally(len(rows) - len(wrong), len(rows), tuple(wrong[:SHOWN_ROWS]))
+
+
+def settled(
+    domain: Algebra, file: Lines, format: Format | None, median: Median | None
+) -> tuple[Format, Median | None]:
+    """The format of a file and its rule for the median, whether they were given or not."""
+    if file.first_line == 1 and is_rows(file.header):
+        raise ValueError(
+            f"{file.name}: expected labels, found problems as `sample --out` writes them: "
+            f"--predictions FILE scores a model's answers to them"
+        )
+    format = format or guess_format(domain, file.header)
+    median = _median(domain, format, median)
+    if format == "bowman" and domain != boolean():
+        raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
+    return format, median
+
+
+def choose(
+    domain: Algebra,
+    format: Format,
+    uses: Uses,
+    weights: str,
+    median: Median | None,
+) -> Model:
+    """The model for a file. Weights that are not exact are refused."""
+    model = _model(domain, format, uses, weights, median)
+    verdict = model.certify().verdict
+    if verdict != "exact":
+        raise ValueError(
+            f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
+        )
+    return model
 
 
 def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:
@@ -228,9 +265,7 @@ def _median(domain: Algebra, format: Format, median: Median | None) -> Median | 
     return median or PUBLISHED_MEDIAN if published and domain == listops() else None
 
 
-def _rows(
-    file: Lines, format: Format, domain: Algebra, uses: dict[Use, int]
-) -> Iterator[Row[Content]]:
+def read_rows(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Row[Content]]:
     """What is kept of each row. `uses` is filled while a file in Nangia's notation is read."""
     if format == "bowman":
         for line, relation, pair in read_bowman_rows(file):

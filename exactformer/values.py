@@ -16,7 +16,7 @@ import numpy as np
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import in_blocks
-from exactformer.domains.formats.lines import Lines, opened, size_of
+from exactformer.domains.formats.lines import Lines, Part, first_line_of, opened, size_of
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.choice import EngineName, require_transformer
@@ -71,7 +71,12 @@ class Evaluator:
         with bar() as tell:
             return self._run([expression], [""], lambda s: tell("positions", s * total, total))[0]
 
-    def line_values(self, path: Path, syntax: Syntax = "native") -> "Iterator[Numbers]":
+    def prepare(self) -> None:
+        """Find or make what it evaluates with; otherwise that is done when it is needed."""
+        if self._fast_engine() is None:
+            _ = self._model
+
+    def line_values(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Numbers]":
         """The values of a file's lines (`-` is standard input) up to the first bad one, many at a
         time, as numbers; at the end, the bad lines are reported as a ValueError.
         """
@@ -81,10 +86,11 @@ class Evaluator:
             from exactformer.engine.stream import rows_of_file, window_size
             from exactformer.progress import bar, is_typed
 
-            with opened(path) as file, bar(shown=not is_typed(path)) as tell:
+            with opened(path) as file, bar(shown=not is_typed(str(path))) as tell:
                 size = size_of(file)
                 window = window_size(fast, size)
-                blocks = rows_of_file(fast, file, lambda done: tell("bytes", done, size), window)
+                told, first = (lambda done: tell("bytes", done, size)), first_line_of(path)
+                blocks = rows_of_file(fast, file, told, window, first)
                 yield from (rows.values for rows in all_right(str(path), blocks))
         elif fast:
             yield from (fast.numbers(block) for block, _, _ in self._blocks(path, syntax))
@@ -94,13 +100,13 @@ class Evaluator:
                 values = (numbers[str(outcome.value)] for outcome in self._run(*block))
                 yield np.fromiter(values, dtype=np.int16)
 
-    def line_outcomes(self, path: Path, syntax: Syntax = "native") -> "Iterator[Outcome]":
+    def line_outcomes(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Outcome]":
         """The same by the transformer, each with its iterations."""
         for block, places, told in self._blocks(path, syntax):
             yield from self._run(block, places, told)
 
     def _blocks(
-        self, path: Path, syntax: Syntax
+        self, path: Path | Part, syntax: Syntax
     ) -> Iterator[tuple[list[Expression], list[str], Tell]]:
         """Expressions of a file, what begins an error about each, and what to call with the
         fraction of them that is done.
@@ -108,9 +114,9 @@ class Evaluator:
         from exactformer.progress import bar, is_typed
 
         read = READERS[syntax]
-        with Lines.of(path) as file, bar(shown=not is_typed(path)) as tell:
+        with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:
             lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))
-            number, before = 1, 0
+            number, before = file.first_line, 0
             for block in in_blocks(lines, len, TOKENS_AT_ONCE):
 
                 def told(share: float, before: int = before) -> None:

@@ -6,6 +6,8 @@
   that end with that status.
 - A block marked `no-run` (a server, hours of training, an installation) only has to name commands,
   targets of the Makefile and files that exist. `make` is never run.
+- A block marked `lab PACKAGE` needs a package that is no part of this environment: `make test-lab`
+  runs it.
 - The ```toml blocks that have a file name behind `toml` are files in the page's folder.
 - The `>>>` lines of a page's ```python blocks are one doctest, run in the same folder after the
   commands.
@@ -54,6 +56,8 @@ def numbered(*, run: bool) -> list:
     found = []
     for page in PAGES:
         for number, (info, command, output) in enumerate(commands(page), 1):
+            if "lab" in info:
+                continue
             if run != ("no-run" in info or command.startswith("make ")):
                 name = f"{page} {number} {command}"
                 found.append(pytest.param(page, info, command, output, id=name))
@@ -110,7 +114,7 @@ def test_named(page, info, command, output):
         file = f"{words[2].replace('.', '/')}" if words[1] == "-m" else words[1]
         assert any((ROOT / f"{file}{end}").is_file() for end in ("", ".py", "/__main__.py"))
     else:
-        assert words[0] in ("pip", "source", "git")
+        assert words[0] in ("pip", "source", "git", "ray")
 
 
 @pytest.mark.parametrize("page", PAGES)

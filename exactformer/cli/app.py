@@ -115,6 +115,16 @@ NoLimit = Annotated[
         "expression is deep, over all its tokens; what costs too much is otherwise refused.",
     ),
 ]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Spread the work over the Ray cluster at HOST:PORT or ray://HOST:PORT; auto: the one "
+        "that runs on this machine.",
+        show_default=False,
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
 
 

@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -15,6 +16,7 @@ from exactformer.cli.app import (
     IterationsName,
     Json,
     NoLimit,
+    RayAddress,
     WeightsName,
     app,
     print_json,
@@ -213,6 +215,7 @@ def evaluate_expressions(
     ] = "native",
     iterations: IterationsName = None,
     no_limit: NoLimit = False,
+    ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
     """Print the value of an expression, or of each line of a file or pipe of any size."""
@@ -223,18 +226,25 @@ def evaluate_expressions(
     evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations)
     counted = as_json and iterations is not None  # iterations are then told with each value
     if expression is not None:
+        if ray is not None:
+            raise typer.BadParameter("expected --file with --ray, found an expression")
         parsed = parse(domain, expression, syntax)
         shown = evaluator.outcome(parsed)._asdict() if counted else evaluator.value(parsed)
         print(json.dumps(shown, ensure_ascii=False) if as_json else shown)
         return
     path = Path(str(file))
+    lines = evaluator
+    if ray is not None:
+        from exactformer.sharded import OnCluster
+
+        lines = OnCluster(evaluator, ray)
     with Kept[Any]() as kept:  # until all lines are known to be right
         if counted:
-            shown = (outcome._asdict() for outcome in evaluator.line_outcomes(path, syntax))
+            shown = (outcome._asdict() for outcome in lines.line_outcomes(path, syntax))
             kept.keep(iter(lambda: list(islice(shown, MOST_AT_ONCE)), []))
             print_json(chain.from_iterable(kept))
             return
-        kept.keep(evaluator.line_values(path, syntax))
+        kept.keep(lines.line_values(path, syntax))
         if as_json:
             words = [f", {json.dumps(value, ensure_ascii=False)}" for value in domain.values]
             for number, block in enumerate(kept):
@@ -278,18 +288,20 @@ def score(
             show_default=False,
         ),
     ] = None,
+    ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
     """Count the rows of a labelled file of any size that certified weights get right, and show the
     first ten others; or score the predictions of another model.
     """
     if predictions is not None:
-        if (format, weights, median, engine, no_limit) != (
+        if (format, weights, median, engine, no_limit, ray) != (
             None,
             "constructed",
             None,
             "auto",
             False,
+            None,
         ):
             raise ValueError("--predictions are scored as they are: expected no option but --json")
         from exactformer.problems.predictions import score_predictions
@@ -302,6 +314,10 @@ def score(
     from exactformer.score import score as score_file
 
     most_work = None if no_limit else MOST_WORK
+    if ray is not None:
+        from exactformer import sharded
+
+        score_file = partial(sharded.score, ray)
     with bar(shown=not is_typed(file)) as tell:
         result = score_file(domain, file, format, weights, median, engine, tell, most_work)
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)

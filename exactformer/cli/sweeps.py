@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from exactformer.cli.app import Domain, Json, app, read_constants, read_seeds
+from exactformer.cli.app import Domain, Json, RayAddress, app, read_constants, read_seeds
 
 
 @app.command()
@@ -35,12 +35,15 @@ def sweep(
     block: Annotated[
         int | None, typer.Option(min=1, help="Seeds trained together; 20, or 125 on cuda.")
     ] = None,
+    ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
     """Train and certify many seeds under many settings: success, steps and margins by setting."""
     from exactformer.sweep import read_rows, write_results
     from exactformer.sweep import sweep as run
 
+    if ray is not None and workers is not None:
+        raise ValueError("expected --workers or --ray: a cluster has as many as it has CPUs")
     grid = {name: words.split(",") for name, words in read_constants(settings or []).items()}
     try:
         shards = run(
@@ -51,6 +54,7 @@ def sweep(
             device=device,
             block=block,
             workers=workers,
+            ray=ray,
         )
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)

@@ -64,13 +64,14 @@ def rows_of_file(
     file: BinaryIO,
     progress: Callable[[int], None] = lambda done: None,
     size: int = BUFFER,
+    first_line: int = 1,
 ) -> Iterator[Rows]:
     """The values of all lines, many at a time, and what is wrong with the first few bad ones.
     `progress` gets the number of bytes used so far.
     """
-    window, number = Window(file, size + 2 * engine.look_ahead), 1
+    window, number = Window(file, size + 2 * engine.look_ahead), first_line
     window.fill()
-    if window.bytes.startswith(BYTE_ORDER_MARK):
+    if first_line == 1 and window.bytes.startswith(BYTE_ORDER_MARK):
         window.begin = len(BYTE_ORDER_MARK)
     while True:
         stop = _end_of_lines(window)

@@ -8,14 +8,12 @@ from concurrent.futures import FIRST_COMPLETED, wait
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import torch
-
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe
 from exactformer.progress import bar
 from exactformer.sweep.plan import Shard, plan
 from exactformer.training.record import read_record, write_record
-from exactformer.training.run import train_seeds
+from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.training.workers import LOOK_SECONDS, start_workers
 from exactformer.weightfile import write_atomically
 
@@ -48,6 +46,7 @@ def save_shard(folder: Path, shard: Shard, files: Mapping[str, bytes]) -> None:
     records = {_record(seed) for seed in shard.seeds}
     for name in sorted(files, key=lambda name: name in records):
         write_atomically(out / name, files[name])
+    (out / CHECKPOINT).unlink(missing_ok=True)  # of a run that was interrupted in there
 
 
 def is_finished(folder: Path, shard: Shard) -> bool:
@@ -71,13 +70,17 @@ def claim(
     settings: Mapping[str, Sequence[str]],
     device: str = "cpu",
     block: int | None = None,
+    *,
+    elsewhere: bool = False,
 ) -> list[Shard]:
     """The shards of a sweep, whose description is in the folder then; a folder with another sweep
-    is refused.
+    is refused. One that runs elsewhere needs no device here.
     """
-    kind = torch.device(device).type
+    kind = device.partition(":")[0]
+    if kind not in BLOCKS:
+        raise ValueError(f"expected the device cpu or cuda, found {device!r}")
     block = BLOCKS[kind] if block is None else block
-    shards = plan(algebra, seeds, settings, block, device)
+    shards = plan(algebra, seeds, settings, block, "cpu" if elsewhere else device)
     sweep = {
         "algebra": describe(algebra),
         "seeds": list(seeds),
@@ -113,7 +116,7 @@ def run_shards(
     if workers is None:
         cores = os.cpu_count() or 1
         workers = cores if device == "cpu" else min(cores, SHARING)
-    progress = _Progress(shards, folder)
+    progress = Progress(shards, folder)
     with start_workers(min(workers, len(unfinished))) as pool, bar() as tell:
         waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in unfinished}
         while waiting:
@@ -127,7 +130,7 @@ def _run_quietly(shard: Shard, folder: Path, device: str) -> None:
     run_shard(shard, folder, device)  # its files are on the disk
 
 
-class _Progress:
+class Progress:
     """How many seeds are finished, by their records on the disk; a line now and then."""
 
     def __init__(self, shards: Sequence[Shard], folder: Path) -> None:
@@ -160,10 +163,18 @@ def sweep(
     device: str = "cpu",
     block: int | None = None,
     workers: int | None = None,
+    ray: str | None = None,
 ) -> list[Shard]:
     """Train every seed under every combination of settings, in a folder in which an interrupted
-    sweep goes on; returns its shards, whose results `read_rows` reads.
+    sweep goes on; returns its shards, whose results `read_rows` reads. `ray` is the address of a
+    cluster whose nodes train them.
     """
-    shards = claim(Path(out), algebra, seeds, settings or {}, device, block)
-    run_shards(shards, Path(out), device, workers)
+    elsewhere = ray is not None
+    shards = claim(Path(out), algebra, seeds, settings or {}, device, block, elsewhere=elsewhere)
+    if ray is None:
+        run_shards(shards, Path(out), device, workers)
+    else:
+        from exactformer.sweep.on_cluster import run_on_cluster
+
+        run_on_cluster(ray, shards, Path(out), device)
     return shards

@@ -57,7 +57,7 @@ def read_nangia_rows(
 
 
 def read_lra_rows(file: Lines) -> Iterator[Row[Reading]]:
-    if file.header != HEADER.encode():
+    if file.first_line == 1 and file.header != HEADER.encode():
         raise ValueError(
             f"{file.name}: expected {HEADER!r} as the first line, found {file.header[:40]!r}"
         )

@@ -1,30 +1,54 @@
-"""A file of lines that is read once, a line at a time: bad lines are reported together."""
+"""A file of lines that is read once, a line at a time: bad lines are reported together.
+
+Parts of it may be read apart, each as the file would be, and their bad lines added up.
+"""
 
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from io import BytesIO
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, NamedTuple, TypeVar
 
 from exactformer.domains.errors import ExpressionError
 
 SHOWN_PROBLEMS = 10  # bad lines of a file that are shown one by one
 LONGEST_LINE = 1 << 24  # bytes; what never ends is refused before it fills the memory
+PART = 1 << 20  # bytes of a part, about
 LINES_AT_ONCE = 1 << 23  # bytes of short lines that are read together; each takes a few numbers
 
 T = TypeVar("T")
 
 
-def opened(path: Path) -> AbstractContextManager[BinaryIO]:
+class Part(NamedTuple):
+    """Whole lines of a file; `str` of it is what errors call the file."""
+
+    name: str
+    first_line: int
+    data: bytes
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def opened(path: Path | Part) -> AbstractContextManager[BinaryIO]:
     """A file's bytes; `-` is standard input, which is not closed at the end."""
+    if isinstance(path, Part):
+        return BytesIO(path.data)
     return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
+
+
+def first_line_of(path: Path | Part) -> int:
+    return path.first_line if isinstance(path, Part) else 1
 
 
 def size_of(file: BinaryIO) -> int | None:
     """In bytes, where that can be known before all was read."""
+    if isinstance(file, BytesIO):
+        return len(file.getbuffer())
     try:
         facts = os.fstat(file.fileno())
     except OSError:
@@ -35,16 +59,18 @@ def size_of(file: BinaryIO) -> int | None:
 class Lines:
     """A file that is read line by line, once; `-` is standard input."""
 
-    def __init__(self, name: str, file: BinaryIO) -> None:
-        self.name, self.file = name, file
+    def __init__(self, name: str, file: BinaryIO, first_line: int = 1) -> None:
+        self.name, self.file, self.first_line = name, file, first_line
         self.done = 0  # bytes so far
-        self._first = self._next(1).removeprefix(b"\xef\xbb\xbf")
+        self._first = self._next(first_line)
+        if first_line == 1:
+            self._first = self._first.removeprefix(b"\xef\xbb\xbf")
 
     @classmethod
     @contextmanager
-    def of(cls, path: Path) -> Iterator["Lines"]:
+    def of(cls, path: Path | Part) -> Iterator["Lines"]:
         with opened(path) as file:
-            yield cls(str(path), file)
+            yield cls(str(path), file, first_line_of(path))
 
     @property
     def header(self) -> bytes:
@@ -57,7 +83,7 @@ class Lines:
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The number of each line, and the line."""
-        number, line = 1, self._first
+        number, line = self.first_line, self._first
         while line:
             yield number, line.removesuffix(b"\n")
             number += 1
@@ -65,7 +91,7 @@ class Lines:
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Many lines at a time, and the number of the first of them."""
-        number, lines, more = 1, self._first, True
+        number, lines, more = self.first_line, self._first, True
         while more:
             more = self.file.read(LINES_AT_ONCE)
             self.done += len(more)
@@ -85,10 +111,7 @@ class Lines:
 
     def _require_short(self, number: int, length: int) -> None:
         if length > LONGEST_LINE:
-            raise ValueError(
-                f"{self.name}: line {number}: expected at most {LONGEST_LINE - 1:,} bytes, "
-                f"found a longer line"
-            )
+            raise _too_long(self.name, number)
 
     def read(self, read: Callable[[bytes, int], T], first: int = 1) -> Iterator[T]:
         """`read` of each line from the first on, and its number; see `all_right`."""
@@ -103,12 +126,54 @@ class Lines:
         return all_right(self.name, lines)
 
 
-class BadLines(ValueError):
-    """Lines of a file that are none of its format; `place` is where the first one goes wrong."""
+def _too_long(name: str, line: int) -> ValueError:
+    return ValueError(
+        f"{name}: line {line}: expected at most {LONGEST_LINE - 1:,} bytes, found a longer line"
+    )
 
-    def __init__(self, message: str, place: dict[str, int]) -> None:
-        super().__init__(message)
-        self.place = place
+
+def parts(path: Path) -> Iterator[Part]:
+    """A file in parts of two lines at least: the first may be a header. An empty file has one part,
+    an empty one.
+    """
+
+    def and_a_line(data: bytes) -> bytes:
+        """With the rest of its last line, or with one more."""
+        begun = len(data) - 1 - data.rfind(b"\n")
+        rest = file.readline(LONGEST_LINE + 1 - begun)
+        if begun + len(rest) > LONGEST_LINE:
+            raise _too_long(str(path), number + data.count(b"\n"))
+        return data + rest
+
+    number = 1
+    with opened(path) as file:
+        data = file.read(PART)
+        while data or number == 1:
+            part = Part(str(path), number, and_a_line(and_a_line(data)))
+            yield part
+            number += max(1, part.data.count(b"\n"))
+            data = file.read(PART)
+
+
+class BadLines(ValueError):
+    """Lines of a file that are none of its format: what is wrong with the first few, and how many
+    there are. `place` is where the first one goes wrong.
+    """
+
+    def __init__(
+        self, name: str, problems: Sequence[str], count: int, place: dict[str, int]
+    ) -> None:
+        more = [f"and {count - len(problems)} more bad lines"] if count > len(problems) else []
+        super().__init__(f"{name}: " + "\n".join([*problems, *more]))
+        self.name, self.problems, self.count, self.place = name, problems, count, place
+
+    def __reduce__(self) -> tuple[type["BadLines"], tuple[object, ...]]:
+        return BadLines, (self.name, self.problems, self.count, self.place)
+
+    def __add__(self, later: "BadLines") -> "BadLines":
+        """Those of a part and of one behind it."""
+        problems = [*self.problems, *later.problems][:SHOWN_PROBLEMS]
+        return BadLines(self.name, problems, self.count + later.count, self.place)
 
 
 class Checked:
@@ -132,9 +197,7 @@ class Checked:
     def require_right(self) -> None:
         """Tell all bad lines at once."""
         if self.bad:
-            more = self.bad - len(self.problems)
-            told = [*self.problems, *([f"and {more} more bad lines"] if more else [])]
-            raise BadLines(f"{self.name}: " + "\n".join(told), self.place)
+            raise BadLines(self.name, self.problems, self.bad, self.place)
         if not self.lines:
             raise ValueError(
                 f"{self.name}: expected an expression on each line, found an empty file"
