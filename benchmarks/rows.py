@@ -164,6 +164,9 @@ def main() -> None:
         work = eval_and_score if arguments.more else work_of
         do_work(work(arguments.older, arguments.work))
         return
+    from exactformer.bench.short import MOST_TOKENS, time_short  # an older checkout may not have it
+    from exactformer.bench.table import short_texts
+
     older, newer = arguments.older.resolve(), arguments.newer.resolve()
     rows: list[list[str]] = []
     both: list[list[str]] = []
@@ -186,7 +189,9 @@ def main() -> None:
     beside = table(["task", "eval, ms", "score, ms", "score ÷ eval"], both, words=1)
     more = f"`eval --file` beside `score`, of {TIMES * ROWS:,} rows, in the newer checkout:"
     parts = ["# Many short texts, before and after", command, about, load]
-    text = "\n\n".join([*parts, "\n".join(lines), more, "\n".join(beside)])
+    log("beside other programs")
+    short = [case for task in TASKS for case in time_short(CATALOG[task](), MOST_TOKENS)]
+    text = "\n\n".join([*parts, "\n".join(lines), more, "\n".join(beside), short_texts(short)])
     print(text)
     if arguments.out:
         arguments.out.write_text(text + "\n")

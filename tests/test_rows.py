@@ -108,6 +108,25 @@ def test_rows_deeper_than_the_stack(algebra, readers, monkeypatch):  # noqa: F81
     assert (found.values == found.labels).all()
 
 
+@pytest.mark.parametrize("algebra", [*TASKS, PLAIN], ids=lambda algebra: algebra.name)
+def test_right_rows_never_reach_the_parser(algebra, monkeypatch):
+    def must_not(*arguments):
+        raise AssertionError("a right row was read by itself")
+
+    expressions = draw(algebra, 3, 50, np.random.default_rng(1))
+    values = list(map(evaluate, expressions))
+    engine = engine_for(algebra)
+    monkeypatch.setattr(cpu, "parse", must_not)
+    monkeypatch.setattr(cpu, "read_tsv_row", must_not)
+    monkeypatch.setattr(cpu, "read_shared", must_not)
+    pairs = list(zip(map(str, expressions), values, strict=True))
+    assert rows(engine, "".join(f"{text}\r\n" for text, _ in pairs)) == values
+    assert engine.texts([f"{text}\n" for text, _ in pairs]) == values
+    for write in ("{0}\t{1}\n", "{1}\t{0}\n", " {1} \t {0} \r\n", "{1}\t{1}\n"):
+        text = "".join(write.format(*pair) for pair in pairs)
+        assert rows(engine, text, labelled=True) == values
+
+
 def test_only_the_first_errors_are_looked_for():
     text = np.frombuffer(b"x\n1\n" * 50, dtype=np.uint8)
     found = engine_for(boolean()).rows(text, 1, 3)

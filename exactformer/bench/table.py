@@ -42,10 +42,9 @@ returned the same value wherever they ran."""
 
 
 SHORT_TEXTS = """\
-Many short texts, a line each, in million tokens a second as above. The engine takes all lines in
-one pass and gives an array of values; it checks every token, and locates the errors of bad lines.
-The floor is the tuned stack machine with a value for each line, on one core, which checks nothing.
-"""
+Many short texts, a line each, in million tokens a second. The engine takes all lines in one pass
+and gives an array of values; it checks every token, and locates the errors of bad lines. The floor
+is the tuned stack machine with a value for each line, on one core, which checks nothing."""
 
 
 @dataclass(frozen=True)
@@ -111,8 +110,7 @@ def markdown(found: Bench, command: str) -> str:
     else:
         paragraphs.append(f"{cores}, load {found.load:.1f}.")
     paragraphs += [_speeds(found), _growth(found), _memory(found), _headline(found)]
-    paragraphs += [SHORT_TEXTS.rstrip(), _short(found)]
-    paragraphs.append(_batches(found))
+    paragraphs += [short_texts(found.short), _batches(found)]
     return "\n\n".join(paragraphs) + "\n"
 
 
@@ -155,7 +153,7 @@ def _speeds(found: Bench) -> str:
     return _table(head, rows)
 
 
-def _short(found: Bench) -> str:
+def short_texts(cases: Sequence[Case]) -> str:
     head = ["task", "each of", "texts", *SHORT_PROGRAMS, "engine ÷ floor", "one core ÷ floor"]
     rows = [
         [
@@ -163,9 +161,9 @@ def _short(found: Bench) -> str:
             *(_speed(case, program) for program in SHORT_PROGRAMS),
             *(f"{case.ratio(program):.2f}" for program in (ENGINE, ONE_CORE)),
         ]
-        for case in found.short
+        for case in cases
     ]
-    return _table(head, rows)
+    return f"{SHORT_TEXTS}\n\n{_table(head, rows)}"
 
 
 def _growth(found: Bench) -> str:

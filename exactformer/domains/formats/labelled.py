@@ -79,11 +79,13 @@ def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
 
 def read_tsv_row(algebra: Algebra, line: bytes, number: int) -> Row[Expression]:
     """Two bare values may be read either way: the row is right only if they are the same."""
-    ids = {symbol: i for symbol, i in algebra.token_ids.items() if i in algebra.value_ids}
+    ids, values = algebra.token_ids, algebra.value_ids
     row = _Fields(line, number, ("expression", "value"))
-    first, second = (field.strip() in ids for field in row.fields)
+    first, second = (ids.get(field.strip()) in values for field in row.fields)
     place = 0 if first and not second else 1
-    label = algebra.vocabulary[ids[row.one_of(place, ids)]]
+    if not first and not second:
+        row.one_of(place, [symbol for symbol, i in ids.items() if i in values])
+    label = algebra.vocabulary[ids[row.fields[place].strip()]]
     return Row(number, label, row.read(1 - place, lambda text: parse(algebra, text)))
 
 
