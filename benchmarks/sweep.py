@@ -35,7 +35,7 @@ from exactformer.weightfile import write_atomically
 
 FIRST = 10_000  # the first of the seeds, which nobody has tuned anything on
 TOGETHER = {"boolean": 20, "arithmetic": 4, "listops": 2}  # of one process, and one at a time
-RECORDS = Path("exactformer/paper/records/first-attempts")
+RECORDS = Path("results/first-attempts")
 
 
 def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[Row, float, bool]:
@@ -132,7 +132,8 @@ def first(folder: Path, options) -> list[str]:
             }
             options.records.mkdir(parents=True, exist_ok=True)
             path = options.records / f"{task}.json"
-            write_atomically(path, json.dumps(record, indent=1) + "\n")
+            lines = json.dumps(record).replace('{"seed"', '\n{"seed"')  # a line for each
+            write_atomically(path, lines + "\n")
             log(f"written: {path}")
     return [*table(header, rows), "", f"Seeds from {FIRST} on; none was used to tune a recipe."]
 
