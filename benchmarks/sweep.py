@@ -35,7 +35,7 @@ from exactformer.weightfile import write_atomically
 
 FIRST = 10_000  # the first of the seeds, which nobody has tuned anything on
 TOGETHER = {"boolean": 20, "arithmetic": 4, "listops": 2}  # of one process, and one at a time
-RECORDS = Path("results/first-attempts")
+RECORDS = Path("results")
 
 
 def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[Row, float, bool]:
@@ -131,7 +131,7 @@ def first(folder: Path, options) -> list[str]:
                 "seeds": [{name: of_seed[name] for name in kept} for of_seed in row.records],
             }
             options.records.mkdir(parents=True, exist_ok=True)
-            path = options.records / f"{task}.json"
+            path = options.records / f"first-attempts-{task}.json"
             lines = json.dumps(record).replace('{"seed"', '\n{"seed"')  # a line for each
             write_atomically(path, lines + "\n")
             log(f"written: {path}")

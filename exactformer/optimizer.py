@@ -54,7 +54,7 @@ class Adam:
         Only sums, products, quotients and roots, which round alike in vector and scalar code: so a
         seed's bits do not depend on the others in the batch.
         """
-        scale = self.clipping([gradient.flatten(1) for gradient in gradients.values()])
+        scale = self.clipping(g.reshape(len(g), -1) for g in gradients.values())
         for name, gradient in gradients.items():
             shape = (-1, *[1] * (gradient.dim() - 1))
             of_seeds = [column.view(shape) for column in factors.unbind(1)]
