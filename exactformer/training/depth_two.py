@@ -61,10 +61,14 @@ def gate_problem(
 
 
 @torch.no_grad()
-def errors_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[Tensor]:
-    """Balanced error of each gate, (K, D), of each problem: the fraction of ones missed plus the
-    fraction of zeros that became ones. Unbalanced, an output of zeros alone would seem nearly
-    right.
+def try_gates(
+    problems: Sequence[GateProblem], gates: Sequence[Tensor]
+) -> list[tuple[Tensor, Tensor]]:
+    """What becomes of each problem's expressions under its gates, (K, D): for each of them the
+    balanced error, and how many expressions come out right in every position.
+
+    The balanced error is the fraction of ones missed plus the fraction of zeros that became ones.
+    Unbalanced, an output of zeros alone would seem nearly right.
     """
     which = [_distinct(tried) for tried in gates]
     outcomes = _outcomes(problems, [distinct for distinct, _ in which])
@@ -73,16 +77,19 @@ def errors_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[
         wanted = torch.tensor(len(problem.target))  # one in each
         missed = (wanted - hits.sum(-1)) / wanted
         errors = missed + (ones - hits).sum(-1) / (problem.target.numel() - wanted)
-        found.append(errors[back])
+        right = ((ones == 1) & (hits == 1)).sum(-1)
+        found.append((errors[back], right[back]))
     return found
 
 
-@torch.no_grad()
+def errors_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[Tensor]:
+    """Balanced error of each gate, (K, D), of each problem."""
+    return [errors for errors, _ in try_gates(problems, gates)]
+
+
 def right_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[int]:
     """How many expressions of each problem come out right in every position under its gate."""
-    outcomes = _outcomes(problems, [gate[None] for gate in gates])
-    right = [((ones == 1) & (hits == 1)).sum() for ones, hits in outcomes]
-    return [int(count) for count in right]
+    return [int(right) for _, right in try_gates(problems, [gate[None] for gate in gates])]
 
 
 def _distinct(gates: Tensor) -> tuple[Tensor, Tensor]:

@@ -4,7 +4,8 @@ Each is a function (logits, problem, rng, memory) -> new logits for one seed; `m
 tensors that it wants back at the next call. The paper leaves open how the hard mask passes a
 gradient to the gate; `exactformer reproduce estimators` compares these readings. The first two ask
 for nothing but the errors of gates, so they move the rank gate as well. They ask by yielding the
-gates, so that those of many seeds can be tried together (ASKING).
+gates, so that those of many seeds can be tried together (ASKING): first for the present gate alone,
+and for others only where that one is wrong.
 """
 
 from collections.abc import Callable, Generator
@@ -65,8 +66,7 @@ def score(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Me
     draws, spread, temperature, patience = 128, 0.4, 0.1, 20
     half = torch.from_numpy(rng.standard_normal((draws // 2, len(logits)))).float()
     noise = torch.cat([half, -half]).to(logits.device)
-    errors = yield ternary(torch.cat([logits[None], logits + spread * noise]))
-    if errors[0] <= tolerance:
+    if (yield ternary(logits)[None])[0] <= tolerance:
         memory.pop("wrong", None)
         return logits
     wrong = memory.get("wrong", torch.zeros(1)) + 1
@@ -74,7 +74,8 @@ def score(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Me
         memory.clear()
         return torch.zeros_like(logits)
     memory["wrong"] = wrong
-    weights = 1 / draws - torch.softmax(-errors[1:] / temperature, 0)
+    errors = yield ternary(logits + spread * noise)
+    weights = 1 / draws - torch.softmax(-errors / temperature, 0)
     return _adam(logits, (weights[:, None] * noise).sum(0), memory, rate=0.1, limit=0.7)
 
 

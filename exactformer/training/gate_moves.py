@@ -13,7 +13,7 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
-from exactformer.training.depth_two import GateProblem, errors_of, gate_problem, right_of
+from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.estimators import ASKING, ESTIMATORS
 from exactformer.training.parameters import NOISE, STRINGS, generator
 from exactformer.training.recipe import EstimatorName
@@ -49,11 +49,8 @@ def move_gates(
         problems = [
             gate_problem(algebra, m.weights, strings, m.tolerance, m.strings) for m in movers
         ]
-        if name in ASKING:
-            _ask_together(movers, problems, name)
-        else:
-            _one_by_one(movers, problems, name)
-        right = right_of(problems, [ternary(mover.logits) for mover in movers])
+        move = _ask_together if name in ASKING else _one_by_one
+        right = move(movers, problems, name)
         for mover, count in zip(movers, right, strict=True):
             mover.seed.depth_two = count
         movers = [m for m, count in zip(movers, right, strict=True) if count < strings]
@@ -61,24 +58,36 @@ def move_gates(
 
 def _ask_together(
     movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName
-) -> None:
+) -> list[int]:
+    """How many expressions come out right then. Most gates are right and stay: those are tried
+    once, since what an estimator asks first is the present gate.
+    """
     asking = [ASKING[name](m.logits, m.tolerance, m.noise, m.seed.memory) for m in movers]
     gates = {row: next(step) for row, step in enumerate(asking)}
+    right: dict[int, int] = {}
+    moved: list[int] = []
     while gates:
-        found = errors_of([problems[row] for row in gates], list(gates.values()))
-        for row, errors in zip(list(gates), found, strict=True):
+        found = try_gates([problems[row] for row in gates], list(gates.values()))
+        for row, (errors, counts) in zip(list(gates), found, strict=True):
+            right.setdefault(row, int(counts[0]))
             try:
                 gates[row] = asking[row].send(errors)
             except StopIteration as stop:
+                if not torch.equal(ternary(stop.value), ternary(movers[row].logits)):
+                    moved.append(row)
                 movers[row].logits = stop.value
                 del gates[row]
+    tried = right_of([problems[row] for row in moved], [ternary(movers[r].logits) for r in moved])
+    right |= zip(moved, tried, strict=True)
+    return [right[row] for row in range(len(movers))]
 
 
 def _one_by_one(
     movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName
-) -> None:
+) -> list[int]:
     """By a gradient through each seed's own layer, on the CPU."""
     for mover, problem in zip(movers, problems, strict=True):
         here = replace(problem, weights=problem.weights.to("cpu"))
         with torch.enable_grad():
             mover.logits = ESTIMATORS[name](mover.logits, here, mover.noise, mover.seed.memory)
+    return right_of(problems, [ternary(mover.logits) for mover in movers])
