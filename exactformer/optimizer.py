@@ -54,7 +54,7 @@ class Adam:
         Only sums, products, quotients and roots, which round alike in vector and scalar code: so a
         seed's bits do not depend on the others in the batch.
         """
-        scale = self.clipping(g.reshape(len(g), -1) for g in gradients.values())
+        scale = self.clipping((g * g).reshape(len(g), -1) for g in gradients.values())
         for name, gradient in gradients.items():
             shape = (-1, *[1] * (gradient.dim() - 1))
             of_seeds = [column.view(shape) for column in factors.unbind(1)]
@@ -63,9 +63,9 @@ class Adam:
             clipped = gradient * scale.view(shape)
             self.move(parameters[name], clipped, means[name], squares[name], rate, of_seeds)
 
-    def clipping(self, gradients: Iterable[Tensor]) -> Tensor:
-        """What each seed's gradients, (seeds, numbers) each, are multiplied with."""
-        squared_norm = sum((gradient * gradient).sum(1) for gradient in gradients)
+    def clipping(self, squares: Iterable[Tensor]) -> Tensor:
+        """What each seed's gradients are multiplied with; their squares are (seeds, numbers)."""
+        squared_norm = sum(square.sum(1) for square in squares)
         assert isinstance(squared_norm, Tensor)
         return self.clip / squared_norm.sqrt().clamp(min=self.clip)
 

@@ -1,5 +1,6 @@
 """What training does for many seeds at once is what it does for each, to the bit where it says."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,7 +15,6 @@ from exactformer.model.circuit import Weights, iterate
 from exactformer.model.feedforward import MLP
 from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
-from exactformer.training.depth_one_steps import DepthOneSteps
 from exactformer.training.depth_two import GateProblem, errors_of, gate_problem, right_of
 from exactformer.training.loop import Trainer
 from exactformer.training.parameters import LEARNED, export, outputs
@@ -45,22 +45,18 @@ def trained() -> list[Weights]:
 def test_steps_have_the_bits_of_autograd(algebra):
     recipe = recipe_for(algebra)
     trainer, state = Trainer(algebra, recipe), begin(algebra, recipe, [3, 4, 5])
-    activation = trainer.architecture.activation
-    steps = DepthOneSteps(state.tensors, trainer.adam, trainer.rates, activation)
+    steps = trainer._steps(state)
     with one_thread():
         for step in range(6):
-            cases, factors = trainer._batch(state, recipe.batch), trainer.factors[[step] * 3]
             with torch.no_grad():
-                steps.step(*cases, factors=factors)
-            autograd_step(trainer, state.tensors, cases, factors)
-            for seed in state.seeds:
-                seed.step += 1
+                steps.step()
+            autograd_step(trainer, state.tensors, steps.batches.cases, trainer.factors[[step] * 3])
     for name, tensor in steps.unpacked().items():
         assert torch.equal(tensor, state.tensors[name].detach()), name
 
 
 def autograd_step(
-    trainer: Trainer, tensors: dict[str, Tensor], cases: list[Tensor], factors: Tensor
+    trainer: Trainer, tensors: dict[str, Tensor], cases: Sequence[Tensor], factors: Tensor
 ) -> None:
     token, bag, target, weight = cases
     learned = {name: tensors[name].requires_grad_() for name in LEARNED}

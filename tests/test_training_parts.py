@@ -218,14 +218,21 @@ def test_a_seeds_batches_are_its_own():
     seeds = state.seeds
     for seed, step in zip(seeds, (0, 50, 0), strict=True):
         seed.step = step
-    together = trainer._batch(state, 160)
+    batches = trainer._batches(state)
+    batches.turn()
+    together = [part.clone() for part in batches.cases]
     for row, seed in enumerate(seeds):
-        only = State([seed], state.tensors)
-        for part, alone in zip(together, trainer._batch(only, 160), strict=True):
+        only = trainer._batches(State([seed], state.tensors))
+        only.turn()
+        for part, alone in zip(together, only.cases, strict=True):
             assert torch.equal(part[row], alone[0])
     assert not torch.equal(together[1][0], together[1][2])
     seeds[1].step = 51
-    assert not torch.equal(together[1][1], trainer._batch(state, 160)[1][1])
+    later = trainer._batches(state)
+    later.turn()
+    assert not torch.equal(together[1][1], later.cases[1][1])
+    batches.turn()  # the next step of each
+    assert torch.equal(batches.cases[1][1], later.cases[1][1])
     # The drawn bags stand for all of them: in the mean over batches their weights are the same.
     whole = float(trainer.rows.weight[:-1].sum())
     width = trainer.rows.weight.shape[1]

@@ -4,13 +4,18 @@ A graph of operations is not needed for one hidden layer. Without it every large
 memory that is used again, a few seeds at a time, so that it stays in the processor's cache; and all
 that is learned is one row of numbers for each seed, so that an update is a few operations. What is
 computed is what autograd computes, operation by operation, to the last bit.
+
+A step asks nothing of the host: what changes from step to step (batches, Adam's factors) is read
+from tables by counters on the device.
 """
+
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from exactformer.model.quantize import binary
 from exactformer.optimizer import Adam
+from exactformer.training.batches import Batches
 from exactformer.training.parameters import LEARNED
 
 CACHED = 1 << 18  # numbers of a hidden layer that stay in a core's cache, with two more like it
@@ -20,20 +25,56 @@ class DepthOneSteps:
     """Steps on the learned tensors of a batch of seeds, which `unpacked` gives back."""
 
     def __init__(
-        self, tensors: dict[str, Tensor], adam: Adam, rates: dict[str, float], activation: str
+        self,
+        tensors: dict[str, Tensor],
+        batches: Batches,
+        adam: Adam,
+        rates: dict[str, float],
+        factors: Tensor,
+        steps: Sequence[int],
+        activation: str,
     ) -> None:
-        self.adam, self.activation = adam, activation
+        """`factors` are Adam's by step; `steps` says at which of them each seed is."""
+        self.batches, self.adam, self.factors = batches, adam, factors
         self.shapes = {name: tensors[name].shape for name in LEARNED}
         self.sizes = [tensors[name][0].numel() for name in LEARNED]
         self.learned, self.mean, self.square = (
             torch.cat([tensors[name + kind].detach().flatten(1) for name in LEARNED], 1)
             for kind in ("", ".m", ".v")
         )
+        device = self.learned.device
+        self.at = torch.tensor(steps, device=device)
         by_name = [
             torch.full((size,), rates[n]) for n, size in zip(LEARNED, self.sizes, strict=True)
         ]
-        self.rate = torch.cat(by_name).to(self.learned.device)
-        self.memory: dict[str, Tensor] = {}
+        self.rate = torch.cat(by_name).to(device)
+        learned = self._parts(self.learned)
+        self.bits = learned.pop("bits")
+        seeds, _, D, _ = self.bits.shape
+        self.soft, self.hard, self.of_hard, self.of_bits = (
+            self.learned.new_empty(self.bits.shape) for _ in range(4)
+        )
+        self.zero = self.learned.new_zeros(())
+        self.routes, self.of_routes = (self.learned.new_empty(seeds, D, D) for _ in range(2))
+        gradients = {name: self.learned.new_empty(self.shapes[name]) for name in learned}
+        self.of_learned = [self.of_bits, *gradients.values()]
+        self.gradient = torch.empty_like(self.learned)
+        wide = batches.token.shape[1] * learned["b_1"].shape[-1]
+        at_once = max(1, CACHED // wide) if device.type == "cpu" else seeds
+        memory: dict[str, Tensor] = {}
+        self.parts: list[_SomeSeeds] = []
+        for start in range(0, seeds, at_once):
+            some = slice(start, start + at_once)
+            self.parts.append(
+                _SomeSeeds(
+                    [tensor[some] for tensor in (self.routes, self.of_routes)],
+                    {name: tensor[some] for name, tensor in learned.items()},
+                    {name: tensor[some] for name, tensor in gradients.items()},
+                    [tensor[some] for tensor in batches.cases],
+                    memory,
+                    activation,
+                )
+            )
 
     def unpacked(self) -> dict[str, Tensor]:
         """The tensors by name, as they are now."""
@@ -48,78 +89,89 @@ class DepthOneSteps:
         parts = zip(LEARNED, rows.split(self.sizes, 1), strict=True)
         return {name: part.view(-1, *self.shapes[name][1:]) for name, part in parts}
 
-    def step(
-        self, token: Tensor, bag: Tensor, target: Tensor, weight: Tensor, factors: Tensor
-    ) -> None:
-        """One step on the binary cross entropy of the outputs: (seeds, rows, D) each, bags with
-        slots before D. `factors` are Adam's.
-        """
-        learned = self._parts(self.learned)
-        bits = learned["bits"].detach().requires_grad_()
-        with torch.enable_grad():
-            W_Q, W_K = binary(bits).unbind(1)
-            routes = torch.bmm(W_Q, W_K.mT)
-        P = routes.detach()
-        seeds, rows, hidden = len(P), token.shape[1], learned["b_1"].shape[-1]
-        at_once = max(1, CACHED // (rows * hidden)) if P.device.type == "cpu" else seeds
-        parts = []
-        for start in range(0, seeds, at_once):
-            some = slice(start, start + at_once)
-            of_some = {name: tensor[some] for name, tensor in learned.items()}
-            cases = [tensor[some] for tensor in (token, bag, target, weight)]
-            parts.append(self._gradients(P[some], of_some, *cases))
-        of_routes, *others = (torch.cat(of_name) for of_name in zip(*parts, strict=True))
-        (of_bits,) = torch.autograd.grad(routes, bits, of_routes)
-        gradients = [gradient.flatten(1) for gradient in (of_bits, *others)]
-        scale = self.adam.clipping(gradients).unsqueeze(1)
-        gradient = torch.cat(gradients, 1)
+    def step(self) -> None:
+        """One step on the binary cross entropy of the outputs."""
+        self.batches.turn()
+        torch.sigmoid(self.bits, out=self.soft)
+        torch.heaviside(self.bits, self.zero, out=self.hard)
+        self.hard.sub_(self.soft).add_(self.soft)  # as `binary` has it
+        W_Q, W_K = self.hard.unbind(1)
+        torch.bmm(W_Q, W_K.mT, out=self.routes)
+        for part in self.parts:
+            part.find_gradients()
+        of_W_Q, of_W_K = self.of_hard.unbind(1)
+        of_W_Q.copy_(torch.bmm(self.of_routes, W_K))
+        of_W_K.copy_(torch.bmm(W_Q.mT, self.of_routes).mT)
+        torch.ops.aten.sigmoid_backward.grad_input(self.of_hard, self.soft, grad_input=self.of_bits)
+        torch.cat([gradient.flatten(1) for gradient in self.of_learned], 1, out=self.gradient)
+        squares = (self.gradient * self.gradient).split(self.sizes, 1)
+        scale = self.adam.clipping(squares).unsqueeze(1)
+        factors = self.factors.index_select(0, self.at).unsqueeze(-1)
         self.adam.move(
             self.learned,
-            gradient * scale,
+            self.gradient.mul_(scale),
             self.mean,
             self.square,
             self.rate,
-            factors.unsqueeze(-1).unbind(1),
+            factors.unbind(1),
         )
+        self.at += 1
 
-    def _gradients(
+
+class _SomeSeeds:
+    """The gradients of a few seeds: all tensors that a step needs, with these seeds first."""
+
+    def __init__(
         self,
-        P: Tensor,
+        routes: Sequence[Tensor],
         learned: dict[str, Tensor],
-        token: Tensor,
-        bag: Tensor,
-        target: Tensor,
-        weight: Tensor,
-    ) -> list[Tensor]:
-        """Of the routes, and of all that is learned but the bits."""
-        seeds, rows, D = token.shape
-        W_1, b_1 = learned["W_1"].flatten(1, 2), learned["b_1"]
-        W_2, b_2 = learned["W_2"], learned["b_2"]
-        T = torch.bmm(token, P, out=self._memory("T", seeds, rows, D))
-        H = self._memory("H", *bag.shape)
-        H = torch.mul(bag, T.unsqueeze(-2), out=H).flatten(2)
-        wide = (seeds, rows, b_1.shape[-1])
-        hidden = torch.baddbmm(b_1, H, W_1, out=self._memory("hidden", *wide))
-        if self.activation == "square":
-            activated = torch.mul(hidden, hidden, out=self._memory("activated", *wide))
-        else:
-            activated = hidden.relu_()
-        slope = torch.baddbmm(b_2, activated, W_2, out=self._memory("Z", seeds, rows, D))
-        slope.sigmoid_().sub_(target).mul_(weight)  # of the cross entropy
-        of_W_2, of_b_2 = torch.bmm(activated.mT, slope), slope.sum(1, keepdim=True)
-        back = torch.bmm(slope, W_2.mT, out=self._memory("back", *wide))
-        if self.activation == "square":
-            back.mul_(hidden.mul_(2))
-        else:
-            torch.ops.aten.threshold_backward.grad_input(back, hidden, 0, grad_input=back)
-        of_W_1, of_b_1 = torch.bmm(H.mT, back), back.sum(1, keepdim=True)
-        received = torch.bmm(back, W_1.mT, out=self._memory("received", *H.shape))
-        received = received.view(bag.shape).mul_(bag)
-        of_T = received.squeeze(-2) if bag.shape[-2] == 1 else received.sum(-2)
-        return [torch.bmm(token.mT, of_T), of_W_1, of_b_1, of_W_2, of_b_2]
+        gradients: dict[str, Tensor],
+        cases: Sequence[Tensor],
+        memory: dict[str, Tensor],
+        activation: str,
+    ) -> None:
+        """`memory` is for numbers between; those of other seeds come into it later."""
+        self.P, self.of_P = routes
+        self.W_1, self.of_W_1 = (named["W_1"].flatten(1, 2) for named in (learned, gradients))
+        self.b_1, self.of_b_1 = learned["b_1"], gradients["b_1"]
+        self.W_2, self.of_W_2 = learned["W_2"], gradients["W_2"]
+        self.b_2, self.of_b_2 = learned["b_2"], gradients["b_2"]
+        self.token, self.bag, self.target, self.weight = cases
+        self.square = activation == "square"
 
-    def _memory(self, name: str, *shape: int) -> Tensor:
-        held = self.memory.get(name)
-        if held is None or held.shape[1:] != shape[1:] or len(held) < shape[0]:
-            held = self.memory[name] = self.learned.new_empty(shape)
-        return held[: shape[0]]
+        def kept(name: str, shape: Sequence[int]) -> Tensor:
+            if name not in memory:
+                memory[name] = self.token.new_empty(shape)
+            return memory[name][: len(self.token)]
+
+        wide = (*self.token.shape[:2], self.b_1.shape[-1])
+        self.T, self.Z = (kept(name, self.token.shape) for name in ("T", "Z"))
+        self.H, self.received = (kept(name, self.bag.shape) for name in ("H", "received"))
+        self.hidden, self.back = (kept(name, wide) for name in ("hidden", "back"))
+        self.active = kept("active", wide) if self.square else self.hidden
+
+    def find_gradients(self) -> None:
+        """Of the routes, and of all that is learned but the bits."""
+        torch.bmm(self.token, self.P, out=self.T)
+        torch.mul(self.bag, self.T.unsqueeze(-2), out=self.H)
+        H = self.H.flatten(2)
+        torch.baddbmm(self.b_1, H, self.W_1, out=self.hidden)
+        if self.square:
+            torch.mul(self.hidden, self.hidden, out=self.active)
+        else:
+            self.hidden.relu_()
+        slope = torch.baddbmm(self.b_2, self.active, self.W_2, out=self.Z)
+        slope.sigmoid_().sub_(self.target).mul_(self.weight)  # of the cross entropy
+        torch.bmm(self.active.mT, slope, out=self.of_W_2)
+        torch.sum(slope, 1, keepdim=True, out=self.of_b_2)
+        back = torch.bmm(slope, self.W_2.mT, out=self.back)
+        if self.square:
+            back.mul_(self.hidden.mul_(2))
+        else:
+            torch.ops.aten.threshold_backward.grad_input(back, self.hidden, 0, grad_input=back)
+        torch.bmm(H.mT, back, out=self.of_W_1)
+        torch.sum(back, 1, keepdim=True, out=self.of_b_1)
+        torch.bmm(back, self.W_1.mT, out=self.received.flatten(2))
+        received = self.received.mul_(self.bag)
+        of_T = received.squeeze(-2) if received.shape[-2] == 1 else received.sum(-2)
+        torch.bmm(self.token.mT, of_T, out=self.of_P)

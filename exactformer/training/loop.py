@@ -10,7 +10,6 @@ the same bits whichever others are trained beside it and however often the run w
 
 from collections.abc import Callable, Iterator
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -21,13 +20,13 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
+from exactformer.training.batches import Batches, DrawnBatches, all_cases
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_one_steps import DepthOneSteps
 from exactformer.training.depth_two import gate_problem, right_of
 from exactformer.training.estimators import RANK_ESTIMATORS
 from exactformer.training.gate_moves import Mover, move_gates
 from exactformer.training.parameters import (
-    BATCHES,
     CHECKS,
     LEARNED,
     RANKS,
@@ -37,7 +36,9 @@ from exactformer.training.parameters import (
 )
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
+from exactformer.training.repeat import repeat
 from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
+from exactformer.training.subnormal import subnormals_as_zero
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
 
@@ -57,7 +58,7 @@ class Trainer:
             recipe.clip,
         )
         every_step = range(recipe.steps + recipe.look_every)
-        self.factors = self.adam.factors(every_step, (step + 1 for step in every_step))
+        self.factors = self.adam.factors(every_step, (step + 1 for step in every_step)).to(device)
         self.rates: dict[str, float] = dict.fromkeys(LEARNED, recipe.feedforward_rate)
         self.rates["bits"] = recipe.attention_rate
         rows = depth_one_rows(algebra)
@@ -81,43 +82,43 @@ class Trainer:
                 self._depth_one_steps(state)
                 ended = self._evaluate(state)
             yield from ended.values()
-            state.keep([row for row in range(len(state.seeds)) if row not in ended])
+            if ended:
+                state.keep([row for row in range(len(state.seeds)) if row not in ended])
             report(state)
 
     @torch.no_grad()
     def _depth_one_steps(self, state: State) -> None:
         """Steps of Adam up to the next evaluation."""
-        steps = DepthOneSteps(state.tensors, self.adam, self.rates, self.architecture.activation)
-        for _ in range(self.recipe.look_every):
-            factors = self.factors[[seed.step for seed in state.seeds]]
-            cases = self._batch(state, self.recipe.batch)
-            steps.step(*cases, factors=factors.to(self.device))
-            for seed in state.seeds:
-                seed.step, seed.spent = seed.step + 1, seed.spent + 1
+        count, steps = self.recipe.look_every, self._steps(state)
+        with subnormals_as_zero():
+            repeat(steps.step, count, self.rows.token.device)
         state.tensors |= steps.unpacked()
+        for seed in state.seeds:
+            seed.step, seed.spent = seed.step + count, seed.spent + count
 
-    def _batch(self, state: State, batch: int | None) -> list[Tensor]:
-        """Tokens, bags, targets and weights of `batch` bags of each seed's own, or of all:
-        (seeds, rows, D) each, bags slot by slot. The zero vector is in every batch.
-        """
-        seeds, bags = state.seeds, self._bags(state)
-        of_rows = (self.rows.token, self.rows.target, self.rows.weight)
+    def _steps(self, state: State) -> DepthOneSteps:
+        return DepthOneSteps(
+            state.tensors,
+            self._batches(state),
+            self.adam,
+            self.rates,
+            self.factors,
+            [seed.step for seed in state.seeds],
+            self.architecture.activation,
+        )
+
+    def _batches(self, state: State) -> Batches:
+        batch, bags = self.recipe.batch, self._bags(state)
         if batch is None:
-            token, target, weight = (t.flatten(0, 1).expand(len(seeds), -1, -1) for t in of_rows)
-            return [token, bags.flatten(1, 2), target, weight]
-        index = np.full((len(seeds), batch + 1), self.n_bags)
-        for row, seed in enumerate(seeds):
-            rng = generator(seed.seed, seed.attempt, BATCHES, seed.step)
-            index[row, :-1] = rng.integers(self.n_bags, size=batch)
-        chosen = torch.from_numpy(index).to(self.device)
-        token, target, weight = (t[chosen].flatten(1, 2) for t in of_rows)
-        bag = bags[torch.arange(len(seeds), device=self.device)[:, None], chosen].flatten(1, 2)
-        return [token, bag, target, weight * (self.n_bags / batch)]
+            return Batches(all_cases(self.rows, bags, len(state.seeds)))
+        return DrawnBatches(self.rows, bags, state.seeds, batch, self.recipe.look_every)
 
     def _bags(self, state: State) -> Tensor:
-        """All bags as each seed's rank gate makes them: (seeds, B, w, S, D)."""
+        """All bags as each seed's rank gate makes them, (seeds, B, w, S, D); where there is none,
+        the same for all seeds, (1, B, w, S, D).
+        """
         if "rank" not in state.tensors:
-            return self.bags.expand(len(state.seeds), -1, -1, -1, -1)
+            return self.bags
         gates = ternary(state.tensors["rank"])
         if not torch.equal(gates, self.ranked_by):  # they change at evaluations only
             self.bags = torch.stack([self.rows.bags(gate) for gate in gates])
@@ -127,7 +128,7 @@ class Trainer:
     @torch.no_grad()
     def _evaluate(self, state: State) -> dict[int, Trained]:
         """Measure every seed, move its gate, and end or restart those whose time has come."""
-        token, bag, target, weight = self._batch(state, None)
+        token, bag, target, weight = all_cases(self.rows, self._bags(state), len(state.seeds))
         Z = outputs(state.tensors, token, bag, self.architecture.activation)
         loss = (binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum((1, 2))
         right = ((Z > 0) == (target > 0)) | (weight == 0)
