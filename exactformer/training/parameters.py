@@ -62,7 +62,7 @@ def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: 
     W_Q, W_K = binary(tensors["bits"]).unbind(1)
     H = (bag * torch.bmm(token, torch.bmm(W_Q, W_K.mT)).unsqueeze(-2)).flatten(2)
     hidden = torch.baddbmm(tensors["b_1"], H, tensors["W_1"].flatten(1, 2))
-    hidden = hidden.square() if activation == "square" else hidden.relu()
+    hidden = hidden.square() if activation == "square" else hidden.relu_()
     return torch.baddbmm(tensors["b_2"], hidden, tensors["W_2"])
 
 
