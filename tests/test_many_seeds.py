@@ -15,7 +15,7 @@ from exactformer.model.circuit import Weights, iterate
 from exactformer.model.feedforward import MLP
 from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
-from exactformer.training.depth_two import GateProblem, errors_of, gate_problem, right_of
+from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.loop import Trainer
 from exactformer.training.parameters import LEARNED, export, outputs
 from exactformer.training.polish import GRID, _distinct_cases, _polish_some
@@ -103,10 +103,11 @@ def by_the_model(problem: GateProblem, gate: Tensor) -> tuple[float, int]:
 @pytest.mark.parametrize("together", [False, True])
 def test_errors_of_gates_are_the_models(algebra, together, monkeypatch):
     problems, gates = problems_of(algebra, 3)
-    if together:  # as on a GPU
-        monkeypatch.setattr(depth_two, "ON_ITS_OWN", ())
-    found = errors_of(problems, gates)
-    right = right_of(problems, [tried[0] for tried in gates])
+    if together:  # as for a GPU, with so few that a core tries them
+        monkeypatch.setattr(depth_two, "FEW", 1 << 40)
+    device = "cuda" if together else "cpu"
+    found = [errors for errors, _ in try_gates(problems, gates, device)]
+    right = right_of(problems, [tried[0] for tried in gates], device)
     different = set()
     for problem, tried, errors, count in zip(problems, gates, found, right, strict=True):
         expected = [by_the_model(problem, gate) for gate in tried]

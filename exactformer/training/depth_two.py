@@ -22,10 +22,8 @@ from exactformer.model.circuit import Weights
 from exactformer.model.encode import encode, pad_slots
 from exactformer.model.feedforward import MLP
 
-ON_ITS_OWN = (
-    "cpu",
-)  # devices that try one seed's gates at a time: then none depends on the others
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
+FEW = 1 << 15  # of these, what a core has done sooner than a GPU has been told what to do
 ODD = (0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64))  # to mix 64 bits with
 
 
@@ -34,13 +32,13 @@ class GateProblem:
     """One seed's weights and a few depth-2 expressions: which gate makes them come out right?"""
 
     weights: Weights
-    X: Tensor  # (s, n, D); this and the rest are on the CPU, wherever the weights are
+    X: Tensor  # (s, n, D); all on the CPU
     inside: Tensor  # (s, n)
     target: Tensor  # (s, n, D): the value at the outermost operator, zero elsewhere
     tolerance: float  # the error that the right gate may have, as long as depth 1 is not all right
 
     def errors(self, gates: Tensor) -> Tensor:
-        return errors_of([self], [gates])[0]
+        return try_gates([self], [gates])[0][0]
 
     def right(self, gate: Tensor) -> int:
         """How many of the expressions come out right in every position."""
@@ -62,7 +60,7 @@ def gate_problem(
 
 @torch.no_grad()
 def try_gates(
-    problems: Sequence[GateProblem], gates: Sequence[Tensor]
+    problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str = "cpu"
 ) -> list[tuple[Tensor, Tensor]]:
     """What becomes of each problem's expressions under its gates, (K, D): for each of them the
     balanced error, and how many expressions come out right in every position.
@@ -71,7 +69,7 @@ def try_gates(
     Unbalanced, an output of zeros alone would seem nearly right.
     """
     which = [_distinct(tried) for tried in gates]
-    outcomes = _outcomes(problems, [distinct for distinct, _ in which])
+    outcomes = _outcomes(problems, [distinct for distinct, _ in which], device)
     found = []
     for problem, (ones, hits), (_, back) in zip(problems, outcomes, which, strict=True):
         wanted = torch.tensor(len(problem.target))  # one in each
@@ -82,14 +80,11 @@ def try_gates(
     return found
 
 
-def errors_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[Tensor]:
-    """Balanced error of each gate, (K, D), of each problem."""
-    return [errors for errors, _ in try_gates(problems, gates)]
-
-
-def right_of(problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> list[int]:
+def right_of(
+    problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str = "cpu"
+) -> list[int]:
     """How many expressions of each problem come out right in every position under its gate."""
-    return [int(right) for _, right in try_gates(problems, [gate[None] for gate in gates])]
+    return [int(right) for _, right in try_gates(problems, [gate[None] for gate in gates], device)]
 
 
 def _distinct(gates: Tensor) -> tuple[Tensor, Tensor]:
@@ -109,25 +104,25 @@ def _mixed(numbers: Tensor) -> Tensor:
 
 
 def _outcomes(
-    problems: Sequence[GateProblem], gates: Sequence[Tensor]
+    problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str
 ) -> list[tuple[Tensor, Tensor]]:
     """What two iterations make of each problem's expressions under each of its gates: how many ones
-    are left, (K, s), and whether the value is among them, where it must be. A core tries the gates
-    of one seed at a time, so that no seed's numbers depend on the others.
+    are left, (K, s), and whether the value is among them, where it must be. Without a GPU, a core
+    tries the gates of one seed at a time, so that no seed's numbers depend on the others.
     """
-    apart = any(problem.weights.W_Q.device.type in ON_ITS_OWN for problem in problems)
     sizes = [len(g) * p.inside.numel() for p, g in zip(problems, gates, strict=True)]
     groups: list[list[int]] = []
     room = 0
     for row, size in enumerate(sizes):
-        if apart or size > room:
+        if device == "cpu" or size > room:
             groups, room = [*groups, []], AT_ONCE
         groups[-1].append(row)
         room -= size
     found: list[tuple[Tensor, Tensor]] = []
     for group in groups:
         tried = [gates[row] for row in group]
-        run = _Run([problems[row] for row in group], tried)
+        where = device if sum(sizes[row] for row in group) > FEW else "cpu"
+        run = _Run([problems[row] for row in group], tried, where)
         for _ in range(2):
             run.iterate()
         found += zip(*(part.split([len(g) for g in tried]) for part in run.outcome()), strict=True)
@@ -137,8 +132,10 @@ def _outcomes(
 class _Run:
     """The expressions of several seeds' problems, each under all gates that its seed tries."""
 
-    def __init__(self, problems: Sequence[GateProblem], gates: Sequence[Tensor]) -> None:
-        device, D = problems[0].weights.W_Q.device, problems[0].X.shape[-1]
+    def __init__(
+        self, problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str
+    ) -> None:
+        D = problems[0].X.shape[-1]
         self.gates = pad(torch.cat(list(gates)), (0, 1)).to(device)  # nothing counts as 0
         counts = torch.tensor([len(g) for g in gates])
         self.seed = torch.repeat_interleave(torch.arange(len(gates)), counts).to(device)
@@ -148,16 +145,18 @@ class _Run:
         self.state, self.inside = ids.to(device)[self.seed], inside.to(device)[self.seed]
         self.rows = torch.eye(D + 1, D, device=device)  # what the numbers in `state` stand for
         self.nothing = D
-        self.W_Q = torch.stack([p.weights.W_Q for p in problems])
-        self.W_K = torch.stack([p.weights.W_K for p in problems])
+        self.W_Q = torch.stack([p.weights.W_Q for p in problems]).to(device)
+        self.W_K = torch.stack([p.weights.W_K for p in problems]).to(device)
         ranks = [p.weights.G_R for p in problems]
-        self.G_R = None if ranks[0] is None else torch.stack([g for g in ranks if g is not None])
+        self.G_R = None
+        if ranks[0] is not None:
+            self.G_R = torch.stack([g for g in ranks if g is not None]).to(device)
         parts = [p.weights.f for p in problems]
         assert all(isinstance(f, MLP) for f in parts)
         named = ("W_1", "b_1", "W_2", "b_2")
         stacked = {name: torch.stack([getattr(f, name) for f in parts]) for name in named}
         assert isinstance(parts[0], MLP)
-        self.f = replace(parts[0], **stacked)
+        self.f = replace(parts[0], **stacked).to(device)
         answer = torch.stack([p.target.flatten(1).argmax(-1) for p in problems]).to(device)
         self.answer = (answer // D)[self.seed], (answer % D)[self.seed]  # place and value
 

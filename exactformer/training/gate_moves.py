@@ -1,10 +1,10 @@
 """The gates of many seeds, moved together: one step of an estimator for each, on expressions of its
-own. Gates are tried where the seeds are trained, all at once; what their errors do to the logits is
-a few numbers for each seed, and stays on the CPU.
+own. Many gates are tried where the seeds are trained, all at once; what their errors do to the
+logits is a few numbers for each seed, and stays on the CPU.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -38,7 +38,12 @@ class Mover:
 
 
 def move_gates(
-    algebra: Algebra, movers: Sequence[Mover], name: EstimatorName, steps: int, strings: int
+    algebra: Algebra,
+    movers: Sequence[Mover],
+    name: EstimatorName,
+    steps: int,
+    strings: int,
+    device: str = "cpu",
 ) -> None:
     """A few steps for each, on fresh depth-2 expressions, until all of them come out right: then
     there is no error to learn from.
@@ -50,14 +55,14 @@ def move_gates(
             gate_problem(algebra, m.weights, strings, m.tolerance, m.strings) for m in movers
         ]
         move = _ask_together if name in ASKING else _one_by_one
-        right = move(movers, problems, name)
+        right = move(movers, problems, name, device)
         for mover, count in zip(movers, right, strict=True):
             mover.seed.depth_two = count
         movers = [m for m, count in zip(movers, right, strict=True) if count < strings]
 
 
 def _ask_together(
-    movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName
+    movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName, device: str
 ) -> list[int]:
     """How many expressions come out right then. Most gates are right and stay: those are tried
     once, since what an estimator asks first is the present gate.
@@ -67,7 +72,7 @@ def _ask_together(
     right: dict[int, int] = {}
     moved: list[int] = []
     while gates:
-        found = try_gates([problems[row] for row in gates], list(gates.values()))
+        found = try_gates([problems[row] for row in gates], list(gates.values()), device)
         for row, (errors, counts) in zip(list(gates), found, strict=True):
             right.setdefault(row, int(counts[0]))
             try:
@@ -77,17 +82,17 @@ def _ask_together(
                     moved.append(row)
                 movers[row].logits = stop.value
                 del gates[row]
-    tried = right_of([problems[row] for row in moved], [ternary(movers[r].logits) for r in moved])
+    goals = [ternary(movers[row].logits) for row in moved]
+    tried = right_of([problems[row] for row in moved], goals, device)
     right |= zip(moved, tried, strict=True)
     return [right[row] for row in range(len(movers))]
 
 
 def _one_by_one(
-    movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName
+    movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName, device: str
 ) -> list[int]:
     """By a gradient through each seed's own layer, on the CPU."""
     for mover, problem in zip(movers, problems, strict=True):
-        here = replace(problem, weights=problem.weights.to("cpu"))
         with torch.enable_grad():
-            mover.logits = ESTIMATORS[name](mover.logits, here, mover.noise, mover.seed.memory)
-    return right_of(problems, [ternary(mover.logits) for mover in movers])
+            mover.logits = ESTIMATORS[name](mover.logits, problem, mover.noise, mover.seed.memory)
+    return right_of(problems, [ternary(mover.logits) for mover in movers], device)

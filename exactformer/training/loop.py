@@ -133,17 +133,18 @@ class Trainer:
             seed.loss, seed.depth_one = losses[row], counts[row]
             if "rank" in state.tensors and not learned[row]:
                 self._move_rank(state, row)
+        here = {name: tensor.cpu() for name, tensor in state.tensors.items() if "." not in name}
         nearly = [r for r, count in enumerate(counts) if count >= self.gate_from]
-        self._move_gates(state, {r: 0.0 if learned[r] else NEARLY_RIGHT for r in nearly})
+        self._move_gates(state, here, {r: 0.0 if learned[r] else NEARLY_RIGHT for r in nearly})
         finished = self._finished(
-            state, [row for row, all_right in enumerate(learned) if all_right]
+            state, here, [row for row, all_right in enumerate(learned) if all_right]
         )
-        polished = polish(self.recipe, [self._export(state, row) for row in finished], self.rows)
-        ending = dict(zip(finished, polished, strict=True))
+        exported = [self._export(here, row) for row in finished]
+        ending = dict(zip(finished, polish(self.recipe, exported, self.rows), strict=True))
         for row, seed in enumerate(state.seeds):
             last = seed.attempt == self.recipe.attempts
             if row not in ending and last and self._attempt_over(seed):
-                ending[row] = self._export(state, row)
+                ending[row] = self._export(here, row)
         ending = {row: weights.to("cpu") for row, weights in ending.items()}
         found = findings_of_all(self.algebra, list(ending.values()))
         ended: dict[int, Trained] = {}
@@ -181,7 +182,7 @@ class Trainer:
             found.append((loss.sum((1, 2)), right[:, :-1].sum(1), right.all(1), margin))
         return [torch.cat(parts).tolist() for parts in zip(*found, strict=True)]
 
-    def _finished(self, state: State, rows: list[int]) -> list[int]:
+    def _finished(self, state: State, here: dict[str, Tensor], rows: list[int]) -> list[int]:
         """Whose training problems are solved? What the right gate is, nobody asks."""
         count = self.recipe.check_strings
         problems = []
@@ -189,9 +190,9 @@ class Trainer:
             seed = state.seeds[row]
             seed.gate_looks += 1
             strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
-            weights = self._export(state, row)
+            weights = self._export(here, row)
             problems.append(gate_problem(self.algebra, weights, count, 0.0, strings))
-        right = right_of(problems, [problem.weights.G_PE for problem in problems])
+        right = right_of(problems, [problem.weights.G_PE for problem in problems], self.device)
         return [row for row, solved in zip(rows, right, strict=True) if solved == count]
 
     def _attempt_over(self, seed: Seed) -> bool:
@@ -202,14 +203,24 @@ class Trainer:
                 return True
         return seed.step >= self.recipe.steps or seed.gate_looks >= self.recipe.gate_looks
 
-    def _move_gates(self, state: State, tolerances: dict[int, float]) -> None:
-        logits = state.tensors["gate"].cpu()
+    def _move_gates(
+        self, state: State, here: dict[str, Tensor], tolerances: dict[int, float]
+    ) -> None:
+        """`here` are the tensors on the CPU."""
+        logits = here["gate"]
         movers = {
-            row: Mover(state.seeds[row], self._export(state, row), logits[row], tolerance)
+            row: Mover(state.seeds[row], self._export(here, row), logits[row], tolerance)
             for row, tolerance in tolerances.items()
         }
-        recipe, all_of_them = self.recipe, list(movers.values())
-        move_gates(self.algebra, all_of_them, recipe.estimator, recipe.gate_steps, recipe.strings)
+        recipe = self.recipe
+        move_gates(
+            self.algebra,
+            list(movers.values()),
+            recipe.estimator,
+            recipe.gate_steps,
+            recipe.strings,
+            self.device,
+        )
         for row, mover in movers.items():
             logits[row] = mover.logits
         state.tensors["gate"] = logits.to(self.device)
@@ -226,5 +237,5 @@ class Trainer:
             logits = estimator(logits, problem, noise, seed.rank_memory)
         state.tensors["rank"][row] = logits.to(self.device)
 
-    def _export(self, state: State, row: int) -> Weights:
-        return export(self.algebra, state.tensors, row, self.recipe.width)
+    def _export(self, tensors: dict[str, Tensor], row: int) -> Weights:
+        return export(self.algebra, tensors, row, self.recipe.width)

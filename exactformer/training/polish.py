@@ -28,6 +28,7 @@ def polish(recipe: Recipe, seeds: Sequence[Weights], rows: Rows) -> list[Weights
     train on the distinct cases. A GPU does all seeds at once, those with fewer cases padded; a core
     one after the other, which is quicker there, and has the same bits whoever is beside it.
     """
+    seeds = [weights.to(rows.token.device) for weights in seeds]
     cases = [_distinct_cases(weights, rows) for weights in seeds]
     at_once = 1 if rows.token.device.type == "cpu" else max(1, len(seeds))
     polished = []

@@ -10,7 +10,7 @@ import torch
 WARM_UP = 2  # steps before a recording: libraries set themselves up when first used
 
 
-def repeat(step: Callable[[], None], times: int, device: torch.device) -> None:
+def repeat(step: Callable[[], object], times: int, device: torch.device) -> None:
     """A step must ask nothing of the host, and work in the same memory each time."""
     if device.type == "cuda":
         _recorder(device).repeat(step, times)
@@ -29,7 +29,7 @@ class _Recorder:
         self.last: torch.cuda.CUDAGraph | None = None
         self.able = True
 
-    def repeat(self, step: Callable[[], None], times: int) -> None:
+    def repeat(self, step: Callable[[], object], times: int) -> None:
         self.stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(self.stream):
             for _ in range(min(times, WARM_UP)):
@@ -39,7 +39,7 @@ class _Recorder:
                 recorded.replay() if recorded else step()
         torch.cuda.current_stream(self.device).wait_stream(self.stream)
 
-    def _recorded(self, step: Callable[[], None]) -> torch.cuda.CUDAGraph | None:
+    def _recorded(self, step: Callable[[], object]) -> torch.cuda.CUDAGraph | None:
         graph = torch.cuda.CUDAGraph()
         pool = (self.last.pool(),) if self.last else ()
         try:
