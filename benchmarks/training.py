@@ -2,13 +2,15 @@
 
     python benchmarks/training.py --runs runs/benchmark > results/training.md
 
-paper      the paper's thirty models, all cores at once as `exactformer reproduce` does it
+paper      the paper's thirty models, on all cores or as many as `--workers` says: what
+           `exactformer reproduce` does first
 single     the same seeds together and one at a time, in one process: what the seed axis gains
 fresh      N seeds a task from 1000 on, which nobody has tuned anything on, with three attempts
 margins    distance of the outputs from the threshold before and after polishing
 
 Runs are kept in the folder and resumed from there; without `--runs` it is a temporary one. `--only`
-chooses one section, `--fresh` another N than 30.
+chooses one section, `--fresh` another N than 30. `--only paper --workers 2` trains the thirty models on
+two cores.
 """
 
 import json
@@ -16,6 +18,7 @@ import os
 import platform
 import tempfile
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,9 +41,9 @@ PAPER_BOUND = PAPER_HOURS * (1 + 10 + 10)
 Record = dict[str, Any]
 
 
-def paper(folder: Path, fresh: int) -> list[str]:
+def paper(folder: Path, options: Namespace) -> list[str]:
     runs = _paper_runs(folder)
-    trained, seconds = _timed(runs, folder / "paper" / "seconds.json")
+    trained, seconds = _timed(runs, folder / "paper" / "seconds.json", options.workers)
     header = ["task", "seeds", "certified", "at the first attempt", "seconds to the last proof"]
     rows = []
     for run in runs:
@@ -55,7 +58,7 @@ def paper(folder: Path, fresh: int) -> list[str]:
         "",
         *table(header, rows),
         "",
-        f"All three tasks, the seeds of each shared among {os.cpu_count()} processes, one on each "
+        f"All three tasks, the seeds of each shared among {options.workers} processes, one on each "
         f"core: {seconds:.1f} s on the clock, from the start of the first process to the last "
         f"proof read back. The paper gives bounds, on a laptop's CPU: {PAPER_HOURS} hours for all "
         f"Boolean seeds, and {PAPER_HOURS} for each other one, so {PAPER_BOUND} hours at most. "
@@ -63,7 +66,7 @@ def paper(folder: Path, fresh: int) -> list[str]:
     ]
 
 
-def single(folder: Path, fresh: int) -> list[str]:
+def single(folder: Path, options: Namespace) -> list[str]:
     header = ["task", "together, s", "one at a time, s", "gain", "together, CPU s"]
     header += ["one at a time, CPU s", "gain", "s a seed", "paper's limit, s a seed"]
     rows = []
@@ -112,14 +115,14 @@ def _gains(task: str, times: np.ndarray, seeds: int) -> list[str]:
     return [task, *cells, f"{together / seeds:.2f}", f"{PAPER_HOURS * 3600}"]
 
 
-def fresh(folder: Path, fresh: int) -> list[str]:
-    seeds = tuple(range(FIRST_FRESH, FIRST_FRESH + fresh))
+def fresh(folder: Path, options: Namespace) -> list[str]:
+    seeds = tuple(range(FIRST_FRESH, FIRST_FRESH + options.fresh))
     attempts = (("attempts", FRESH_ATTEMPTS),)
     runs = [
-        Run(task, seeds, folder / "fresh" / f"{task}-{fresh}", settings=attempts)
+        Run(task, seeds, folder / "fresh" / f"{task}-{options.fresh}", settings=attempts)
         for task in CATALOG
     ]
-    trained = train_all(runs)
+    trained = train_all(runs, options.workers)
     header = ["task", "seeds", "certified at the first attempt", f"within {FRESH_ATTEMPTS}"]
     header += ["steps in all: least", "lower quartile", "median", "upper quartile", "most"]
     header += ["smallest margin", "not certified"]
@@ -147,8 +150,8 @@ def fresh(folder: Path, fresh: int) -> list[str]:
     ]
 
 
-def margins(folder: Path, fresh: int) -> list[str]:
-    trained = train_all(_paper_runs(folder))
+def margins(folder: Path, options: Namespace) -> list[str]:
+    trained = train_all(_paper_runs(folder), options.workers)
     header = ["task", "before polishing: smallest", "median", "after: smallest", "median"]
     header += ["largest rounding bound", "least margin over its bound"]
     rows = []
@@ -172,7 +175,7 @@ def margins(folder: Path, fresh: int) -> list[str]:
     ]
 
 
-SECTIONS: dict[str, Callable[[Path, int], list[str]]] = {
+SECTIONS: dict[str, Callable[[Path, Namespace], list[str]]] = {
     "paper": paper,
     "single": single,
     "fresh": fresh,
@@ -184,15 +187,15 @@ def _paper_runs(folder: Path) -> list[Run]:
     return [Run(task, published.SEEDS, folder / "paper" / task) for task in CATALOG]
 
 
-def _timed(runs: list[Run], kept: Path) -> tuple[dict[Run, list[Result]], float]:
+def _timed(runs: list[Run], kept: Path, workers: int) -> tuple[dict[Run, list[Result]], float]:
     """The runs' results and the seconds they took, those of interrupted calls included."""
     before = json.loads(kept.read_text()) if kept.exists() else 0.0
     finished = all((run.folder / f"{seed}.json").exists() for run in runs for seed in run.seeds)
     if finished and before:
-        return train_all(runs), before
+        return train_all(runs, workers), before
     start = time.perf_counter()
     try:
-        trained = train_all(runs)
+        trained = train_all(runs, workers)
     finally:
         before += time.perf_counter() - start
         kept.parent.mkdir(parents=True, exist_ok=True)
@@ -203,17 +206,19 @@ def _timed(runs: list[Run], kept: Path) -> tuple[dict[Run, list[Result]], float]
 def main() -> None:
     known = parser(__doc__)
     known.add_argument("--fresh", type=int, default=30, metavar="N")
+    known.add_argument("--workers", type=int, default=os.cpu_count() or 1, metavar="N")
     known.add_argument("--only", choices=list(SECTIONS))
     known.add_argument("--runs", type=Path, metavar="FOLDER")
     options = known.parse_args()
-    if options.fresh < 1:
-        known.error(f"expected --fresh of 1 or more, found {options.fresh}")
+    for name in ("fresh", "workers"):
+        if (value := getattr(options, name)) < 1:
+            known.error(f"expected --{name} of 1 or more, found {value}")
     print(heading("Training"))
     print(f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}, CPU, float32.")
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.runs or Path(temporary)
         for name in [options.only] if options.only else SECTIONS:
-            print("\n" + "\n".join(SECTIONS[name](folder, options.fresh)), flush=True)
+            print("\n" + "\n".join(SECTIONS[name](folder, options)), flush=True)
 
 
 if __name__ == "__main__":
