@@ -9,8 +9,8 @@ fresh      N seeds a task from 1000 on, which nobody has tuned anything on, with
 margins    distance of the outputs from the threshold before and after polishing
 
 Runs are kept in the folder and resumed from there; without `--runs` it is a temporary one. `--only`
-chooses one section, `--fresh` another N than 30. `--only paper --workers 2` trains the thirty models on
-two cores.
+chooses one section, `--fresh` another N than 30. The thirty models on two cores are `--only paper
+--workers 2`.
 """
 
 import json

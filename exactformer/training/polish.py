@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from exactformer.model.architecture import Activation
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.optimizer import EPSILON
@@ -54,72 +55,79 @@ def _distinct_cases(weights: Weights, rows: Rows) -> Tensor:
 def _polish_some(
     recipe: Recipe, seeds: Sequence[Weights], cases: Sequence[Tensor]
 ) -> list[Weights]:
+    polishing = _Polishing(recipe, seeds, cases)
+    repeat(polishing.step, recipe.polish_steps, polishing.row.device)
+    polishing.row.mul_(GRID).round_().div_(GRID)
+    return [
+        replace(weights, f=MLP(*parts, activation=polishing.activation))
+        for weights, *parts in zip(seeds, *polishing.parameters, strict=True)
+    ]
+
+
+class _Polishing:
     """Adam on the log of the sum of exp(-distance) over all outputs, with its gradient written out:
     a step is a few operations, in memory that is used again.
     """
-    D = seeds[0].W_Q.shape[-2]
-    joined = pad_sequence(list(cases), batch_first=True)  # a padded row has no sign
-    H, against = joined[..., :-D].contiguous(), -joined[..., -D:]
-    beyond = torch.where(against[..., :1] == 0, -torch.inf, 0.0) if len(seeds) > 1 else None
-    perceptrons = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
-    named = ("W_1", "b_1", "W_2", "b_2")
-    stacked = {name: torch.stack([getattr(f, name) for f in perceptrons]) for name in named}
-    sizes = [stacked[name][0].numel() for name in named]
-    # All parameters of a seed in one row.
-    row = torch.cat([stacked[name].flatten(1) for name in named], 1)
-    W_1, b_1, W_2, b_2 = (
-        part.view(stacked[name].shape)
-        for name, part in zip(named, row.split(sizes, 1), strict=True)
-    )
-    b_1, b_2 = b_1.unsqueeze(1), b_2.unsqueeze(1)
-    square = perceptrons[0].activation == "square"
-    mean, moment, gradient = (torch.zeros_like(row) for _ in range(3))
-    hidden, back = (H.new_empty(*H.shape[:2], W_1.shape[-1]) for _ in range(2))
-    active = torch.empty_like(hidden) if square else hidden
-    loss = torch.empty_like(against)
-    b1, b2 = recipe.betas
-    factors = torch.tensor(
-        [
-            [
-                recipe.polish_rate * (step / recipe.polish_steps - 1) / (1 - b1 ** (step + 1)),
-                (1 - b2 ** (step + 1)) ** 0.5,
-            ]
-            for step in range(recipe.polish_steps)
-        ],
-        device=row.device,
-    )
-    at = torch.zeros(1, dtype=torch.long, device=row.device)
 
-    def step() -> None:
-        torch.bmm(H, W_1, out=hidden).add_(b_1)
-        if square:
+    def __init__(self, recipe: Recipe, seeds: Sequence[Weights], cases: Sequence[Tensor]) -> None:
+        D = seeds[0].W_Q.shape[-2]
+        joined = pad_sequence(list(cases), batch_first=True)  # a padded row has no sign
+        self.H, self.against = joined[..., :-D].contiguous(), -joined[..., -D:]
+        self.beyond = None
+        if len(seeds) > 1:
+            self.beyond = torch.where(self.against[..., :1] == 0, -torch.inf, 0.0)
+        perceptrons = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
+        self.activation: Activation = perceptrons[0].activation
+        named = [
+            torch.stack([getattr(f, name) for f in perceptrons])
+            for name in ("W_1", "b_1", "W_2", "b_2")
+        ]
+        # All parameters of a seed in one row.
+        self.row = torch.cat([tensor.flatten(1) for tensor in named], 1)
+        self.mean, self.moment, self.gradient = (torch.zeros_like(self.row) for _ in range(3))
+        sizes = [tensor[0].numel() for tensor in named]
+        self.parameters = [
+            part.view(tensor.shape)
+            for tensor, part in zip(named, self.row.split(sizes, 1), strict=True)
+        ]
+        width = len(perceptrons[0].b_1)
+        self.hidden, self.back = (self.H.new_empty(*self.H.shape[:2], width) for _ in range(2))
+        square = self.activation == "square"
+        self.active = torch.empty_like(self.hidden) if square else self.hidden
+        self.loss = torch.empty_like(self.against)
+        self.betas = b1, b2 = recipe.betas
+        steps = range(recipe.polish_steps)
+        falling = [recipe.polish_rate * (step / len(steps) - 1) for step in steps]
+        factors = [(falling[n] / (1 - b1 ** (n + 1)), (1 - b2 ** (n + 1)) ** 0.5) for n in steps]
+        self.factors = torch.tensor(factors, device=self.row.device)
+        self.at = torch.zeros(1, dtype=torch.long, device=self.row.device)
+
+    def step(self) -> None:
+        H, hidden, active, back, against = self.H, self.hidden, self.active, self.back, self.against
+        W_1, b_1, W_2, b_2 = self.parameters
+        torch.bmm(H, W_1, out=hidden).add_(b_1.unsqueeze(1))
+        if self.activation == "square":
             torch.mul(hidden, hidden, out=active)
         else:
             hidden.relu_()
-        torch.bmm(active, W_2, out=loss).add_(b_2).mul_(against)  # the distances, negative
-        if beyond is not None:
-            loss.add_(beyond)
+        loss = torch.bmm(active, W_2, out=self.loss).add_(b_2.unsqueeze(1)).mul_(against)
+        if self.beyond is not None:
+            loss.add_(self.beyond)
         torch.maximum(loss, loss.amax((1, 2), keepdim=True) + LEAST_LOG, out=loss)
         total = torch.logsumexp(loss.flatten(1), 1)[:, None, None]
         slope = loss.sub_(total).clamp_(min=LEAST_LOG).exp_()
         torch.threshold_(slope, LEAST, 0).mul_(against)
         torch.bmm(slope, W_2.mT, out=back)
         of_W_2 = torch.bmm(active.mT, slope)
-        if square:
+        if self.activation == "square":
             back.mul_(hidden.mul_(2))
         else:
             torch.ops.aten.threshold_backward.grad_input(back, hidden, 0, grad_input=back)
         parts = (torch.bmm(H.mT, back), back.sum(1), of_W_2, slope.sum(1))
-        torch.cat([part.flatten(1) for part in parts], 1, out=gradient)
-        mean.lerp_(gradient, 1 - b1)
-        moment.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
-        rate, root = factors.index_select(0, at)[0]
-        row.addcdiv_(mean * rate, moment.sqrt().div_(root).add_(EPSILON))
-        at.add_(1)
-
-    repeat(step, recipe.polish_steps, row.device)
-    row.mul_(GRID).round_().div_(GRID)
-    return [
-        replace(weights, f=MLP(*parts, activation=perceptrons[0].activation))
-        for weights, *parts in zip(seeds, W_1, b_1.squeeze(1), W_2, b_2.squeeze(1), strict=True)
-    ]
+        gradient = torch.cat([part.flatten(1) for part in parts], 1, out=self.gradient)
+        b1, b2 = self.betas
+        self.mean.lerp_(gradient, 1 - b1)
+        self.moment.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
+        rate, root = self.factors.index_select(0, self.at)[0]
+        self.row.addcdiv_(self.mean * rate, self.moment.sqrt().div_(root).add_(EPSILON))
+        self.at.add_(1)
