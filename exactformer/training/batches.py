@@ -29,7 +29,6 @@ class Batches:
 
     def __init__(self, cases: Sequence[Tensor]) -> None:
         self.cases = cases
-        self.token = cases[0]
 
     def turn(self) -> None:
         """Nothing else comes up."""

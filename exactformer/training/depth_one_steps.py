@@ -59,7 +59,7 @@ class DepthOneSteps:
         gradients = {name: self.learned.new_empty(self.shapes[name]) for name in learned}
         self.of_learned = [self.of_bits, *gradients.values()]
         self.gradient = torch.empty_like(self.learned)
-        wide = batches.token.shape[1] * learned["b_1"].shape[-1]
+        wide = batches.cases[0].shape[1] * learned["b_1"].shape[-1]
         at_once = max(1, CACHED // wide) if device.type == "cpu" else seeds
         memory: dict[str, Tensor] = {}
         self.parts: list[_SomeSeeds] = []
