@@ -15,14 +15,12 @@ then; the same command with the same `--runs` goes on.
 import json
 import os
 import platform
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import torch
-from reports import heading, log, parser
+from reports import heading, log, parser, run_sweep
 
 from exactformer.domains.catalog import CATALOG
 from exactformer.evaluate import interval
@@ -41,22 +39,14 @@ RECORDS = Path("results")
 def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[Row, float, bool]:
     """A sweep by the command line: what has ended, the seconds, and whether that is all."""
     out = folder / f"{options.mode}-{task}-{seeds}"
-    command = [sys.executable, "-m", "exactformer", "sweep", task, "--out", str(out)]
-    command += ["--seeds", f"{FIRST}-{FIRST + seeds - 1}", "--device", options.device]
-    command += ["--set", "attempts=1"] if options.mode == "first" else []
+    arguments = [task, "--out", str(out), "--seeds", f"{FIRST}-{FIRST + seeds - 1}"]
+    arguments += ["--device", options.device]
+    arguments += ["--set", "attempts=1"] if options.mode == "first" else []
     for name in ("workers", "block"):
         if (value := getattr(options, name)) is not None:
-            command += [f"--{name}", str(value)]
-    log(" ".join(command[2:]))
+            arguments += [f"--{name}", str(value)]
     start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        if process.wait(timeout=options.limit):
-            raise SystemExit(f"{' '.join(command[2:])} failed")
-    except subprocess.TimeoutExpired:
-        log(f"{task}: stopped after {options.limit} s")
-        process.kill()
-        process.wait()
+    run_sweep(arguments, options.limit)
     seconds = time.perf_counter() - start
     records = []
     for path in sorted(out.glob("*/*/*.json")):
