@@ -10,7 +10,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
-from phase_records import SLICES, Cell, Record
+from phase_records import SLICES, Cell, Record, Slice
 
 from exactformer.evaluate import interval
 from exactformer.paper.drawing import PAGE, SMALL, drawn
@@ -30,7 +30,7 @@ def figure(folder: Path, records: Sequence[Record]) -> list[Path]:
     return drawn("phases", lambda: _figure(records), folder, command=COMMAND)
 
 
-def axes_of(cells: dict[tuple[float, float], Cell]) -> tuple[list[float], list[float]]:
+def _axes(cells: Slice) -> tuple[list[float], list[float]]:
     """The values and the rates, in order."""
     values, rates = zip(*cells, strict=True)
     return sorted(set(values)), sorted(set(rates))
@@ -71,14 +71,13 @@ def _panel(ax: Axes, record: Record, name: str) -> None:
         side.set_visible(False)
     if not cells:
         ax.set(xticks=[], yticks=[])
-        ax.text(0.5, 0.5, "not run", ha="center", va="center", color="#666666")
+        _write(ax, 0.5, 0.5, "not run", "#444444")
         return
-    values, rates = axes_of(cells)
+    values, rates = _axes(cells)
     for (y, value), (x, rate) in product(enumerate(values), enumerate(rates)):
         _cell(ax, x, y, record, cells.get((value, rate)))
-    at = rates, record.own["feedforward_rate"], values, record.own[name]
-    if at[1] in at[0] and at[3] in at[2]:
-        x, y = rates.index(at[1]), values.index(at[3])
+    if (own := (record.own[name], record.own["feedforward_rate"])) in cells:
+        x, y = rates.index(own[1]), values.index(own[0])
         for color, width in (("white", 3.2), ("black", 1.6)):  # seen on dark and on light cells
             frame = Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, ec=color, lw=width)
             ax.add_patch(frame)
@@ -89,18 +88,21 @@ def _panel(ax: Axes, record: Record, name: str) -> None:
 
 def _cell(ax: Axes, x: int, y: int, record: Record, cell: Cell | None) -> None:
     box = (x - 0.5, y - 0.5), 1, 1
-    words = {"ha": "center", "va": "center", "fontsize": SMALL}
     if cell is None or not record.is_whole(cell):
         ax.add_patch(Rectangle(*box, **UNFINISHED))
         if cell and cell.ended:
-            white = {"fc": "white", "ec": "none", "pad": 0.6}
+            white = {"fc": "white", "ec": "none", "pad": 0.4}
             text = f"{cell.certified}/{cell.ended}…"
-            ax.text(x, y, text, color="#555555", bbox=white, **words)
+            _write(ax, x, y, text, "#444444", SMALL - 1, bbox=white)
         return
     share = cell.certified / cell.ended
     ax.add_patch(Rectangle(*box, facecolor=SHADES(share), edgecolor="white", lw=0.5))
-    ink = "black" if share > 0.55 else "white"
-    ax.text(x, y, f"{cell.certified}/{cell.ended}", color=ink, **words)
+    ink = "black" if share > 0.45 else "white"
+    _write(ax, x, y, f"{cell.certified}/{cell.ended}", ink)
+
+
+def _write(ax: Axes, x: float, y: float, text: str, ink: str, size: float = SMALL, **more) -> None:
+    ax.text(x, y, text, color=ink, fontsize=size, ha="center", va="center", **more)
 
 
 def page(folder: Path, records: Sequence[Record]) -> Path:
@@ -133,16 +135,14 @@ def _about(record: Record) -> str:
     return f"{seeds}, one attempt each, on {record.device} with {versions} ({kept})."
 
 
-def _slice(record: Record, name: str, cells: dict[tuple[float, float], Cell]) -> list[str]:
-    values, rates = axes_of(cells)
+def _slice(record: Record, name: str, cells: Slice) -> list[str]:
+    values, rates = _axes(cells)
+    own = record.own[name], record.own["feedforward_rate"]
     rows = []
     for value in values:
-        shown = []
-        for rate in rates:
-            text = _shown(record, cells.get((value, rate)))
-            here = (value, rate) == (record.own[name], record.own["feedforward_rate"])
-            shown.append(f"**{text}**" if here else text)
-        rows.append([f"{value:g}", *shown])
+        shown = {rate: _shown(record, cells.get((value, rate))) for rate in rates}
+        bold = [f"**{text}**" if (value, at) == own else text for at, text in shown.items()]
+        rows.append([f"{value:g}", *bold])
     header = [f"`{name}`", *(f"{rate:g}" for rate in rates)]
     rows_wrong = sum(len(cell.rows_wrong) for cell in cells.values())
     rest_wrong = sum(len(cell.rest_wrong) for cell in cells.values())

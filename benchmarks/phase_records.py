@@ -38,6 +38,9 @@ class Cell:
         return sum(len(getattr(self, fate)) for fate in FATES)
 
 
+Slice = dict[tuple[float, float], Cell]  # by the value of what varies, and the rate
+
+
 @dataclass(frozen=True)
 class Record:
     """The cells of a task."""
@@ -50,17 +53,17 @@ class Record:
     cells: tuple[Cell, ...]
 
     @property
-    def own(self) -> dict[str, float]:
+    def own(self) -> dict[str, Any]:
         """The point of the recipe as it is."""
-        own = {name: self.recipe[name] for name in POINT}
-        return own | {"width": own["width"] or paper_width(self.task)}
+        width = self.recipe["width"] or paper_width(self.task)
+        return {name: self.recipe[name] for name in POINT} | {"width": width}
 
     def is_whole(self, cell: Cell) -> bool:
         return cell.ended == len(self.seeds)
 
-    def slice(self, name: str) -> dict[tuple[float, float], Cell]:
-        """By value of this and rate, the cells that differ from the recipe in nothing else; none if
-        they all differ in the rate alone.
+    def slice(self, name: str) -> Slice:
+        """The cells that differ from the recipe in the rate and in this only; none if they all
+        differ in the rate alone.
         """
         others = [other for other in SLICES if other != name]
         cells = [c for c in self.cells if all(getattr(c, o) == self.own[o] for o in others)]

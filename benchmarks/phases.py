@@ -58,16 +58,17 @@ def sweeps(task: str, options) -> dict[str, dict[str, list[str]]]:
 
 def run(options) -> None:
     deadline = time.monotonic() + options.limit
-    for task in options.tasks:
-        count = options.seeds or SEEDS[task]
-        seeds = range(FIRST, FIRST + count)
-        planned = sweeps(task, options)
-        for name, settings in planned.items():  # a mistake shows before anything is trained
+    planned = {task: sweeps(task, options) for task in options.tasks}
+    seeds = {task: range(FIRST, FIRST + (options.seeds or SEEDS[task])) for task in planned}
+    for task in planned:  # a mistake shows before anything is trained
+        for name, settings in planned[task].items():
             out = options.runs / task / name
-            claim(out, CATALOG[task](), seeds, settings, options.device, options.block)
-        for name, settings in planned.items():
+            claim(out, CATALOG[task](), seeds[task], settings, options.device, options.block)
+    for task in planned:
+        for name, settings in planned[task].items():
             arguments = [task, "--out", str(options.runs / task / name), "--device", options.device]
-            arguments += ["--seeds", f"{seeds[0]}-{seeds[-1]}", "--block", str(options.block)]
+            arguments += ["--seeds", f"{seeds[task][0]}-{seeds[task][-1]}"]
+            arguments += ["--block", str(options.block)]
             arguments += ["--workers", str(options.workers)] if options.workers else []
             for constant, words in settings.items():
                 arguments += ["--set", f"{constant}={','.join(words)}"]
@@ -76,7 +77,7 @@ def run(options) -> None:
             record = collected(task, options.runs / task)
             write(options.records, record)
             ended = sum(cell.ended for cell in record.cells)
-            log(f"{task}: {ended} of {len(record.cells) * count} seeds have ended")
+            log(f"{task}: {ended} of {len(record.cells) * len(record.seeds)} seeds have ended")
             if not whole:
                 log(f"{task}: {name} is not whole; the same command goes on with it")
 
@@ -99,7 +100,7 @@ def collected(task: str, folder: Path) -> Record:
         for facts in ({name: held[name] for name in ("seeds", "device")}, *found):
             for name, fact in facts.items():
                 if common.setdefault(name, fact) != fact:
-                    raise SystemExit(f"{path.parent}: its {name} are not those of other sweeps")
+                    raise ValueError(f"{path.parent}: its {name} are not those of other sweeps")
     own = asdict(replace(recipe_for(algebra), attempts=1))
     seeds, used = tuple(common["seeds"]), common.get("versions", versions())
     return Record(task, own, seeds, common["device"], used, tuple(cells))
@@ -126,13 +127,9 @@ def cell(task: str, recipe, row: Row) -> Cell:
 def draw(options) -> None:
     from phase_pages import figure, page
 
-    try:
-        found = {task: read(options.records, task) for task in options.tasks}
-    except ValueError as error:
-        raise SystemExit(str(error)) from None
-    records = [record for record in found.values() if record]
+    records = [record for task in options.tasks if (record := read(options.records, task))]
     if not records:
-        raise SystemExit(f"{options.records}: expected a record phases-TASK.json, found none")
+        raise ValueError(f"{options.records}: expected a record phases-TASK.json, found none")
     for path in (page(options.out, records), *figure(options.out, records)):
         log(f"written: {path}")
 
@@ -156,7 +153,10 @@ def main() -> None:
     times = "times the paper's"
     known.add_argument("--widths", nargs="+", type=float, metavar="X", default=WIDTHS, help=times)
     options = known.parse_args()
-    {"run": run, "draw": draw}[options.mode](options)
+    try:
+        {"run": run, "draw": draw}[options.mode](options)
+    except ValueError as error:
+        known.error(str(error))
 
 
 if __name__ == "__main__":
