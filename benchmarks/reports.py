@@ -2,8 +2,9 @@
 
 import argparse
 import multiprocessing
+import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -19,6 +20,26 @@ def heading(title: str) -> str:
 
 def log(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def run_sweep(arguments: Sequence[str], limit: float | None) -> bool:
+    """`exactformer sweep` for at most so many seconds: whether it has ended by itself. What has
+    ended of one that was stopped is on the disk, and the same command goes on.
+    """
+    said = " ".join(["exactformer", "sweep", *arguments])
+    log(said)
+    command = [sys.executable, "-m", "exactformer", "sweep", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        if process.wait(timeout=limit):
+            raise SystemExit(f"{said} failed")
+    except subprocess.TimeoutExpired:
+        log(f"stopped after {limit:.0f} s")
+        return False
+    finally:
+        process.kill()
+        process.wait()
+    return True
 
 
 def in_own_process(method: str, function: Callable[..., None], *arguments: object) -> Any:

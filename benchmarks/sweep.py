@@ -2,11 +2,14 @@
 
     python benchmarks/sweep.py speed                       > results/sweep.md
     python benchmarks/sweep.py speed --device cuda --seeds 1000 --limit 300
-    python benchmarks/sweep.py first --device cuda         > results/first-attempts.md
+    python benchmarks/sweep.py first --device cuda [--method sure]
+    python benchmarks/sweep.py kept                        # the table of results/first-attempts.md
 
 speed   `exactformer sweep` of N seeds a task from 10000 on. On the CPU also some of them in one
         process, together and one at a time, whose weights must have the same bytes.
-first   1,000 such seeds with one attempt each, and a record of them (`--records`).
+first   1,000 such seeds with one attempt each by a method, and a record of them (`--records`). By
+        the sure one they are from 50000 on.
+kept    the table of all records of that kind, without training.
 
 A sweep that takes longer than `--limit` seconds is stopped, and the table has what had ended by
 then; the same command with the same `--runs` goes on.
@@ -15,49 +18,45 @@ then; the same command with the same `--runs` goes on.
 import json
 import os
 import platform
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import product
 from pathlib import Path
 
 import torch
-from reports import heading, log, parser
+from reports import heading, log, parser, run_sweep
 
 from exactformer.domains.catalog import CATALOG
 from exactformer.evaluate import interval
 from exactformer.paper.files import table
 from exactformer.sweep import Row
 from exactformer.sweep.run import SWEEP
+from exactformer.training.recipe import METHODS, recipe_by_method
 from exactformer.training.record import read_record, read_seed_record
 from exactformer.training.run import train_seeds, versions
 from exactformer.weightfile import write_atomically
 
 FIRST = 10_000  # the first of the seeds, which nobody has tuned anything on
+FIRST_SURE = 50_000  # what stops seeds from 10000 on is what the sure recipe was made against
 TOGETHER = {"boolean": 20, "arithmetic": 4, "listops": 2}  # of one process, and one at a time
 RECORDS = Path("results")
 
 
 def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[Row, float, bool]:
     """A sweep by the command line: what has ended, the seconds, and whether that is all."""
-    out = folder / f"{options.mode}-{task}-{seeds}"
-    command = [sys.executable, "-m", "exactformer", "sweep", task, "--out", str(out)]
-    command += ["--seeds", f"{FIRST}-{FIRST + seeds - 1}", "--device", options.device]
-    command += ["--set", "attempts=1"] if options.mode == "first" else []
+    out = folder / f"{options.mode}-{options.method}-{task}-{seeds}"
+    start = FIRST_SURE if options.method == "sure" else FIRST
+    arguments = [task, "--out", str(out), "--seeds", f"{start}-{start + seeds - 1}"]
+    arguments += ["--device", options.device, "--set", f"method={options.method}"]
+    arguments += ["--set", "attempts=1"] if options.mode == "first" else []
     for name in ("workers", "block"):
         if (value := getattr(options, name)) is not None:
-            command += [f"--{name}", str(value)]
-    log(" ".join(command[2:]))
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        if process.wait(timeout=options.limit):
-            raise SystemExit(f"{' '.join(command[2:])} failed")
-    except subprocess.TimeoutExpired:
-        log(f"{task}: stopped after {options.limit} s")
-        process.kill()
-        process.wait()
-    seconds = time.perf_counter() - start
+            arguments += [f"--{name}", str(value)]
+    began = time.perf_counter()
+    run_sweep(arguments, options.limit)
+    seconds = time.perf_counter() - began
     records = []
     for path in sorted(out.glob("*/*/*.json")):
         if path.stem.isdecimal():
@@ -113,34 +112,66 @@ def one_process(task: str) -> list[str]:
 
 
 def first(folder: Path, options) -> list[str]:
-    header = ["task", "seeds", "certified at the first attempt", "95% interval"]
-    header += ["steps, median", "margin, least", "seconds"]
     rows = []
     for task in options.tasks:
         row, seconds, whole = timed_sweep(task, options.seeds, folder, options)
-        low, high = interval(row.at_first, len(row.records))
-        cells = [task, str(len(row.records)), str(row.at_first), f"{low:.3f} to {high:.3f}"]
-        rows.append([*cells, row.cells[-3], row.cells[-1], f"{seconds:.0f}"])
+        rows.append(attempts(options.method, task, row, seconds))
         log(" | ".join(rows[-1]))
         if whole:
-            kept = ("seed", "verdict", "step", "rows_right", "rows", "margin", "weights_sha256")
+            fields = ("seed", "verdict", "step", "rows_right", "rows", "margin", "weights_sha256")
+            recipe = recipe_by_method(options.method, CATALOG[task](), {"attempts": 1})
             record = {
                 "task": task,
+                "method": options.method,
+                "recipe": asdict(recipe),
                 "device": options.device,
                 "versions": versions(),
-                "seeds": [{name: of_seed[name] for name in kept} for of_seed in row.records],
+                "seconds": round(seconds),
+                "seeds": [{name: of_seed[name] for name in fields} for of_seed in row.records],
             }
             options.records.mkdir(parents=True, exist_ok=True)
-            path = options.records / f"first-attempts-{task}.json"
+            path = record_path(options.records, options.method, task)
             lines = json.dumps(record).replace('{"seed"', '\n{"seed"')  # a line for each
             write_atomically(path, lines + "\n")
             log(f"written: {path}")
-    return [*table(header, rows), "", f"Seeds from {FIRST} on; none was used to tune a recipe."]
+    return first_table(rows)
+
+
+def kept(_: Path, options) -> list[str]:
+    rows = []
+    for method, task in product(METHODS, options.tasks):
+        if (path := record_path(options.records, method, task)).exists():
+            record = json.loads(path.read_text())
+            once = [{**s, "attempt": 1, "steps_in_all": s["step"]} for s in record["seeds"]]
+            rows.append(
+                attempts(record["method"], record["task"], Row((), once), record["seconds"])
+            )
+    return first_table(rows)
+
+
+def record_path(folder: Path, method: str, task: str) -> Path:
+    name = task if method == "staged" else f"{method}-{task}"
+    return folder / f"first-attempts-{name}.json"
+
+
+def attempts(method: str, task: str, row: Row, seconds: float) -> list[str]:
+    low, high = interval(row.at_first, len(row.records))
+    seeds = [record["seed"] for record in row.records]
+    which = f"{min(seeds)} to {max(seeds)}" if seeds else "-"
+    cells = [task, method, which, str(len(seeds)), str(row.at_first), f"{low:.3f} to {high:.3f}"]
+    return [*cells, row.cells[-3], row.cells[-1], f"{seconds:.0f}"]
+
+
+def first_table(rows: Sequence[Sequence[str]]) -> list[str]:
+    header = ["task", "method", "seeds", "ended", "certified at the first attempt", "95% interval"]
+    header += ["steps, median", "margin, least", "seconds"]
+    return [*table(header, rows, words=3), "", "None of these seeds was used to tune the recipe."]
 
 
 def main() -> None:
     known = parser(__doc__)
-    known.add_argument("mode", choices=("speed", "first"))
+    known.add_argument("mode", choices=("speed", "first", "kept"))
+    known.add_argument("--method", choices=METHODS, default="staged")
     known.add_argument("--device", default="cpu")
     known.add_argument("--tasks", nargs="+", choices=list(CATALOG), default=list(CATALOG))
     known.add_argument("--seeds", type=int, metavar="N", help="a task; 40, or 1000 of first")
@@ -150,17 +181,17 @@ def main() -> None:
     known.add_argument("--runs", type=Path, metavar="FOLDER")
     known.add_argument("--records", type=Path, metavar="FOLDER", default=RECORDS)
     options = known.parse_args()
-    options.seeds = options.seeds or {"speed": 40, "first": 1_000}[options.mode]
-    title = {"speed": "Sweeps", "first": "First attempts"}[options.mode]
-    print(heading(title))
+    options.seeds = options.seeds or (40 if options.mode == "speed" else 1_000)
+    print(heading("Sweeps" if options.mode == "speed" else "First attempts"))
     machine = f"{platform.machine()}, {os.cpu_count()} cores, torch {torch.__version__}"
     if options.device != "cpu":
         machine += f", {torch.cuda.get_device_name()}"
-    print(f"{machine}.\n", flush=True)
+    if options.mode != "kept":
+        print(f"{machine}.\n", flush=True)
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.runs or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
-        mode = {"speed": speed, "first": first}[options.mode]
+        mode = {"speed": speed, "first": first, "kept": kept}[options.mode]
         print("\n".join(mode(folder, options)), flush=True)
 
 

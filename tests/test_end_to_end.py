@@ -137,7 +137,7 @@ def test_boolean_is_learned_and_certified(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "both"], "expected the method staged or end-to-end, found 'both'"),
+        (["--method", "both"], "expected the method staged, sure or end-to-end, found 'both'"),
         (
             ["--method", "end-to-end", "--estimator", "scores"],
             "search for estimator, found 'scores'",

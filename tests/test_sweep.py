@@ -106,7 +106,7 @@ def test_a_row_without_a_certified_seed():
         ({"rat": ["0.1"]}, "the method staged has no 'rat'"),
         ({"spread": ["0.1", "0.1"]}, "found one twice"),
         ({"spread": ["0.1", "wide"]}, "expected a number for spread, found 'wide'"),
-        ({"method": ["staged", "other"]}, "expected the method staged or end-to-end"),
+        ({"method": ["staged", "other"]}, "expected the method staged, sure or end-to-end"),
         ({"steps": ["0"]}, "expected steps of 1 or more"),
     ],
 )

@@ -43,7 +43,10 @@ def train(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(help="staged, or end-to-end: all together, as in the paper's appendix."),
+        typer.Option(
+            help="staged; sure: the same, slower, meant to succeed at the first attempt; "
+            "or end-to-end: all together, as in the paper's appendix."
+        ),
     ] = "staged",
     estimator: Annotated[
         str | None,

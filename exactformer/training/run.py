@@ -34,7 +34,13 @@ from exactformer.training.end_to_end import EndToEndTrainer
 from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
 from exactformer.training.levels import learn_levels
 from exactformer.training.loop import Trainer
-from exactformer.training.recipe import PAPER_SEEDS, EndToEnd, Recipe, recipe_for
+from exactformer.training.recipe import (
+    PAPER_SEEDS,
+    EndToEnd,
+    Method,
+    Recipe,
+    recipe_by_method,
+)
 from exactformer.training.record import (
     LEVEL_STEPS,
     VERDICTS,
@@ -85,6 +91,7 @@ def train_seeds(
     algebra: Algebra,
     seeds: Sequence[int] = PAPER_SEEDS,
     *,
+    method: Method | None = None,
     recipe: Recipe | EndToEnd | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
@@ -92,14 +99,18 @@ def train_seeds(
 ) -> list[Result]:
     """Train a model from each seed and certify it: one result for each, in their order.
 
-    recipe      every constant of the run; chosen by the size of the algebra if not given.
+    method      "staged" (if not given), "sure" or "end-to-end": which recipe there is for the
+                size of the algebra.
+    recipe      every constant of the run, instead of a method.
     out         folder for weights, proofs, records and checkpoints, in which an interrupted run
                 goes on; without it everything stays in memory.
     device      "cpu" or "cuda".
     observers   are called after each evaluation during training, and when a seed has ended.
     """
     expect(algebra, Algebra, AN_ALGEBRA)
-    recipe = recipe or recipe_for(algebra)
+    if recipe is not None and method is not None:
+        raise ValueError(f"expected a method or a recipe, found {method!r} and a recipe")
+    recipe = recipe or recipe_by_method(method or "staged", algebra, {})
     require_trainable(algebra, recipe, seeds, device)
     spans = algebra.parenthesized  # what is learned first, in plain notation
     folder = None if out is None else Path(out)
@@ -168,8 +179,8 @@ def require_trainable(
     if isinstance(recipe, EndToEnd):
         if algebra.notation is Notation.PLAIN:
             raise ValueError(
-                f"expected the method staged for {algebra.name!r}: end to end, there is no gate of "
-                f"levels"
+                f"expected the method staged or sure for {algebra.name!r}: end to end, there is no "
+                f"gate of levels"
             )
         counts += ("batch", "depth_two_batch", "depth_two_pool")
         counts += ("gate_draws", "gate_strings", "search_every")
