@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from exactformer.api import construct
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.expression import EMPTY
 from exactformer.domains.reference import evaluate
@@ -25,6 +25,7 @@ from exactformer.training.depth_two import GateProblem, gate_problem
 from exactformer.training.estimators import ESTIMATORS, Memory
 from exactformer.training.loop import Trainer
 from exactformer.training.parameters import (
+    BATCHES,
     LEARNED,
     export,
     generator,
@@ -33,6 +34,7 @@ from exactformer.training.parameters import (
 )
 from exactformer.training.recipe import Recipe, recipe_by_method, recipe_for
 from exactformer.training.state import State, begin
+from tests.algebras import MINUS
 
 ROWS = {"boolean": 35, "arithmetic": 531, "listops": 5_901}  # the certificate's
 
@@ -237,6 +239,22 @@ def test_a_seeds_batches_are_its_own():
     whole = float(trainer.rows.weight[:-1].sum())
     width = trainer.rows.weight.shape[1]
     assert float(together[3][:, :-width].sum()) / 3 == pytest.approx(whole, rel=0.1)
+
+
+def test_batches_of_bags_that_a_rank_gate_has_made():
+    """Each seed's are slotted by its own gate, as in the whole of its bags."""
+    trainer = Trainer(MINUS, replace(recipe_for(MINUS), batch=5))
+    state = begin(MINUS, trainer.recipe, [7, 8])
+    state.tensors["rank"] = torch.eye(2, len(MINUS.vocabulary)).roll(FIRST_VALUE, -1)
+    batches, bags = trainer._batches(state), trainer._bags(state)
+    assert not torch.equal(*bags)
+    for turn in range(3):
+        batches.turn()
+        for row, seed in enumerate(state.seeds):
+            rng = generator(seed.seed, 1, BATCHES, turn)
+            chosen = [*rng.integers(trainer.n_bags, size=5), trainer.n_bags]
+            assert torch.equal(batches.cases[1][row], bags[row][chosen].flatten(0, 1))
+            assert torch.equal(batches.cases[0][row], trainer.rows.token[chosen].flatten(0, 1))
 
 
 def test_no_two_streams_are_alike():
