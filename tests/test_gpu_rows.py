@@ -18,7 +18,9 @@ from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
+from exactformer.engine import device
 from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu_rows import LONGEST, MAIN, GpuRows, RowLayout
 from exactformer.engine.row_tables import LEFT, MALFORMED, RowTables
 from tests.algebras import TASKS
@@ -230,3 +232,36 @@ def test_symbols_that_bytes_do_not_tell_apart_are_left_to_others(place):
     algebra = Algebra("accents", values, (swap,), "prefix")
     trial = reader_for(place, algebra, automaton_of(algebra))
     assert codes(trial, place, ["(not é)", "f", ""]) == [LEFT] * 3
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+def test_files_and_lists(place, task, monkeypatch):
+    """What an engine that has a GPU says of lines, and of a list, is what the CPU says."""
+    monkeypatch.setattr(device, "WORTH_A_LAUNCH", 2000)
+    cpu, trial = engine_for(task), reader(place, task)
+    engine = DeviceEngine(cpu.automaton, task, trial.device)
+    engine.many, values = trial, trial.values
+    asked: list[int] = []
+
+    def asked_for(text: Tensor, separator: int) -> Tensor:
+        asked.append(separator)
+        return values(text, separator)
+
+    monkeypatch.setattr(trial, "values", asked_for)
+    fuzzer, rng = Fuzzer(task, seed=3), Random(3)
+    texts = [fuzzer.text().replace("\n", " ") for _ in range(300)]
+    deep = [tree(task, "left", size, rng) for size in (20, 60, 3000)]
+    texts += [" ".join(task.vocabulary[i] for i in ids) for ids in deep]
+    lines = np.frombuffer("\n".join(texts).encode(), np.uint8)
+    for most in (None, 5):
+        found, known = engine.rows(lines, 7, most), cpu.rows(lines, 7, most)
+        assert found.values.tolist() == known.values.tolist()
+        assert {i: str(e) for i, e in found.errors.items()} == {
+            i: str(e) for i, e in known.errors.items()
+        }
+    right = [text for text, value in zip(texts, known.values, strict=True) if value >= 0]
+    assert engine.texts(right) == cpu.texts(right)
+    with pytest.raises(ExpressionError) as refusal:
+        engine.texts([*right, "("])
+    assert refusal.value.__notes__ == [f"in text {len(right) + 1} of {len(right) + 1}"]
+    assert set(asked) == {ord("\n"), 0}

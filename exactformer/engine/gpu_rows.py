@@ -6,8 +6,6 @@ deeper than a thread goes along with, or have symbols that bytes do not tell apa
 kinds, white space beyond ASCII). What is MALFORMED is no expression; where and why, others say.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -24,7 +22,8 @@ PIECE = 128  # bytes of the text; a thread reads the rows that begin there
 THREADS = 256  # of a block
 HEIGHT = 32  # of a thread's stack; deeper rows are left to others
 LONGEST = 4096  # bytes that a thread reads of a row after its piece
-CODES_AHEAD = 4  # a block has room for a code for every so many bytes, and writes them together
+AHEAD = 8  # bytes whose classes are looked up at once
+ROW = 5  # bytes; of rows as long as that, on average, a block writes all codes together
 
 
 class RowLayout:
@@ -36,10 +35,11 @@ class RowLayout:
         piece: int = PIECE,
         threads: int = THREADS,
         height: int = HEIGHT,
+        ahead: int = AHEAD,
         spine: int = SPINE,
     ) -> None:
-        self.tables = tables
-        self.piece, self.threads, self.height, self.spine = piece, threads, height, spine
+        self.tables, self.piece, self.threads, self.height = tables, piece, threads, height
+        self.ahead, self.spine = ahead, spine
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -47,6 +47,7 @@ class RowLayout:
             "PIECE": self.piece,
             "THREADS": self.threads,
             "HEIGHT": self.height,
+            "AHEAD": self.ahead,
             "LONGEST": LONGEST,
             "READY": self.ready,
             "SPINE": self.spine,
@@ -60,7 +61,7 @@ class RowLayout:
 
     @property
     def ready(self) -> int:
-        return self.tile // CODES_AHEAD
+        return ceil_div(self.tile // ROW, 16) * 16
 
     @property
     def shared_bytes(self) -> int:

@@ -35,7 +35,7 @@ extern __shared__ uint4 shared_memory[];
 typedef unsigned char Byte;
 typedef CELL Cell;
 
-enum { GROUP = 16, AHEAD = 8 };  // bytes that are loaded at once, and whose classes are looked up at once
+enum { GROUP = 16 };  // bytes that are loaded at once; the classes of AHEAD of them are looked up at once
 enum { GROUPS = PIECE / GROUP };
 enum { TOP = 0, ROOT = NODES ? 0 : SPACE, ENDED = NODES ? CLASSES : END };  // states; nodes
 
@@ -52,29 +52,35 @@ __device__ inline uint4 load(const Byte *text, long long left, Byte filler) {
     return some.whole;
 }
 
-// How many rows begin in the sixteen bytes from text[at] on: one after each separator but the last byte.
-__device__ inline int begin_in(const Byte *text, long long at, long long length, Byte separator) {
-    if (at >= length) return 0;
-    uint4 some = load(text + at, length - 1 - at, ~separator);
-    unsigned int words[4] = {some.x, some.y, some.z, some.w};
-    unsigned int before = at == 0 || text[at - 1] == separator, count = before;
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        unsigned int same = words[w] ^ separator * 0x01010101u;  // zero for a separator
-        same = ~(((same & 0x7f7f7f7fu) + 0x7f7f7f7fu) | same | 0x7f7f7f7fu);
-        count += __popc(w < 3 ? same : same & 0x00ffffffu);
-    }
-    return count;
-}
-
 extern "C" __global__ void count_rows(const Byte *text, long long length, long long separator,
                                       int *offsets, long long *firsts) {
     __shared__ Byte found[GROUPS * THREADS];
+    const int many = GROUPS < 4 ? GROUPS : 4;  // loads on their way at the same time
     long long tile = (long long)blockIdx.x * PIECE * THREADS;
+    bool whole = tile + PIECE * THREADS < length;
+    text += tile, length -= tile;
+    for (int first = threadIdx.x; first < GROUPS * THREADS; first += many * THREADS) {
+        uint4 some[many];
+        Byte before[many];  // a row begins after each separator, but none after the last byte
 #pragma unroll
-    for (int i = 0; i < GROUPS; i++) {
-        int group = i * THREADS + threadIdx.x;
-        found[group] = begin_in(text, tile + group * GROUP, length, (Byte)separator);
+        for (int k = 0; k < many; k++) {
+            int at = (first + k * THREADS) * GROUP;
+            if (whole) some[k] = *(const uint4 *)(text + at);
+            else some[k] = load(text + at, length - 1 - at, (Byte)~separator);
+            before[k] = tile + at == 0 ? separator : at < length ? text[at - 1] : ~separator;
+        }
+#pragma unroll
+        for (int k = 0; k < many; k++) {
+            unsigned int words[4] = {some[k].x, some[k].y, some[k].z, some[k].w};
+            int count = before[k] == (Byte)separator;
+#pragma unroll
+            for (int w = 0; w < 4; w++) {
+                unsigned int other = words[w] ^ (Byte)separator * 0x01010101u;  // zero for separators
+                other |= (other & 0x7f7f7f7fu) + 0x7f7f7f7fu;
+                count += __popc(~other & (w < 3 ? 0x80808080u : 0x00808080u));
+            }
+            found[first + k * THREADS] = count;
+        }
     }
     __syncthreads();
     int count = 0, all;
@@ -113,82 +119,90 @@ __device__ inline int column() {
     return (warp / share * 32 + lane) * share + warp % share;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
-    read_rows(const Byte *text, long long length, long long separator, const uint4 *all_classes,
-              const uint4 *whole_lexer, const uint4 *whole_table, const int *offsets,
-              const long long *firsts, Byte *codes) {
-    const int stack_words = HEIGHT * THREADS * sizeof(Cell) / 16;
-    for (int i = threadIdx.x; i < stack_words; i += THREADS) shared_memory[i] = {TOP, TOP, TOP, TOP};
-    Cell *stack = (Cell *)shared_memory + column();
-    uint4 *room = shared_memory + stack_words;
-    Byte *ready = (Byte *)room;
-    room += READY / 16;
-    const Byte *classes = (const Byte *)nearby<256, true>(all_classes, room);
-    const unsigned int *lexer = (const unsigned int *)nearby<LEXER_BYTES, LEXER_SHARED>(whole_lexer, room);
-    const Cell *table = (const Cell *)nearby<TABLE_BYTES, TABLE_SHARED>(whole_table, room);
-    __syncthreads();
-    size_t piece = (size_t)blockIdx.x * THREADS + threadIdx.x;
-    long long begin = (long long)piece * PIECE, first = firsts[blockIdx.x];
-    int row = offsets[piece];  // counted from the block's first
-    codes += first;
-    if (begin < length) {
-        text += begin;
-        int left = length - begin < PIECE + LONGEST ? (int)(length - begin) : PIECE + LONGEST;
-        int own = left < PIECE ? left : PIECE;
-        unsigned int node = begin == 0 || text[-1] == separator ? ENDED : ROOT, state = TOP;
-        int height = 0, heights = 0;  // of the stack, and the bits of all that it has had
-        bool reads = false;           // a row of its own
-        auto write = [&](unsigned int code) {
-            if (row < READY) ready[row] = (Byte)code;
-            else codes[row] = (Byte)code;
-            row++;
-        };
-        auto step = [&](int at, unsigned int token) {
-            unsigned int next = table[state * WIDTH + token];
-            if (token == CLOSE) {
-                height--;
-                next = table[stack[(height & (HEIGHT - 1)) * THREADS] * WIDTH + next];
+struct Lookups {
+    const Byte *classes;
+    const unsigned int *lexer;
+    const Cell *table;
+};
+
+// The rows that begin in the PIECE bytes of a text, of which `left` follow; a row begins with them if
+// `at_row`. Their codes go where `to` points, one after the other.
+__device__ __forceinline__ void read_piece(const Byte *text, long long left, bool at_row, Byte separator,
+                                           const Lookups &look_up, Cell *stack, Byte *to) {
+    int known = left < PIECE + LONGEST ? (int)left : PIECE + LONGEST;
+    int own = known < PIECE ? known : PIECE;  // bytes where a row of this thread may begin
+    int begun = own;                          // where the row began: that one is not this thread's
+    unsigned int node = at_row ? ENDED : ROOT, state = TOP;
+    int height = 0, heights = 0;  // of the stack, times THREADS; and the bits of all that it has had
+    auto step = [&](int at, unsigned int token) {
+        unsigned int next = look_up.table[state * WIDTH + token];
+        if (token == CLOSE) height -= THREADS;
+        Cell *top = stack + (height & (HEIGHT - 1) * THREADS);
+        if (token == CLOSE) next = look_up.table[*top * WIDTH + next];
+        if (token == OPEN) *top = (Cell)state, height += THREADS;
+        heights |= height;
+        state = next;
+        if (token == END) {
+            if (height | (heights & -HEIGHT * THREADS)) {
+                next = height || heights < 0 ? MALFORMED : LEFT;
             }
-            if (token == OPEN) {
-                stack[(height & (HEIGHT - 1)) * THREADS] = (Cell)state;
-                height++;
+            if (begun < own) *to++ = (Byte)next;
+            begun = at, state = TOP, height = 0, heights = 0;
+        }
+    };
+    for (int at = 0; (begun < own || at < own) && at < PIECE + LONGEST; at += GROUP) {
+        uint4 some = load(text + at, known - at, separator);
+        unsigned int words[4] = {some.x, some.y, some.z, some.w};
+#pragma unroll 1
+        for (int i = 0; i < GROUP; i += AHEAD) {
+            unsigned int read[AHEAD];  // all before the first is used, since they do not wait for others
+#pragma unroll
+            for (int k = 0; k < AHEAD; k++) {
+                read[k] = look_up.classes[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
             }
-            heights |= height;
-            state = next;
-            if (token == END) {
-                if (height || heights < 0) next = MALFORMED;
-                else if (heights >= HEIGHT) next = LEFT;
-                if (reads) write(next);
-                reads = at < own;
-                state = TOP, height = 0, heights = 0;
-            }
-        };
-        for (int at = 0; (reads || at < own) && at < PIECE + LONGEST; at += GROUP) {
-            uint4 some = load(text + at, left - at, (Byte)separator);
-            unsigned int words[4] = {some.x, some.y, some.z, some.w};
+            words[0] = words[2], words[1] = words[3];
 #pragma unroll
-            for (int i = 0; i < GROUP; i += AHEAD) {
-                Byte read[AHEAD];
-#pragma unroll
-                for (int k = 0; k < AHEAD; k++) {
-                    read[k] = classes[words[(i + k) / 4] >> 8 * (k % 4) & 255];
-                }
-#pragma unroll
-                for (int k = 0; k < AHEAD; k++) {
+            for (int k = 0; k < AHEAD; k++) {
 #if NODES
-                    unsigned int entry = lexer[node + read[k]];
-                    node = entry >> 8;
-                    step(at + i + k, entry & 255);
+                unsigned int entry = look_up.lexer[node + read[k]];
+                node = entry >> 8;
+                step(at + i + k, entry & 255);
 #else
-                    step(at + i + k, node);
-                    node = read[k];
+                step(at + i + k, node);
+                node = read[k];
 #endif
-                }
             }
         }
-        if (reads) write(LEFT);
+    }
+    if (begun < own) *to = LEFT;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS)
+    read_rows(const Byte *text, long long length, long long separator, const uint4 *classes,
+              const uint4 *lexer, const uint4 *table, const int *offsets, const long long *firsts,
+              Byte *codes) {
+    const int stacks = HEIGHT * THREADS * sizeof(Cell) / 16;
+    for (int i = threadIdx.x; i < stacks; i += THREADS) shared_memory[i] = {TOP, TOP, TOP, TOP};
+    Cell *stack = (Cell *)shared_memory + column();
+    Byte *ready = (Byte *)(shared_memory + stacks);
+    uint4 *room = shared_memory + stacks + READY / 16;
+    Lookups look_up;
+    look_up.classes = (const Byte *)nearby<256, true>(classes, room);
+    look_up.lexer = (const unsigned int *)nearby<LEXER_BYTES, LEXER_SHARED>(lexer, room);
+    look_up.table = (const Cell *)nearby<TABLE_BYTES, TABLE_SHARED>(table, room);
+    __syncthreads();
+    size_t piece = (size_t)blockIdx.x * THREADS + threadIdx.x, begin = piece * PIECE;
+    long long first = firsts[blockIdx.x], rows = firsts[blockIdx.x + 1] - first;
+    if (begin < length) {
+        bool at_row = begin == 0 || text[begin - 1] == separator;
+        text += begin, length -= begin;
+        if (rows <= READY) {  // to be written together
+            read_piece(text, length, at_row, separator, look_up, stack, ready + offsets[piece]);
+        } else {
+            read_piece(text, length, at_row, separator, look_up, stack, codes + first + offsets[piece]);
+        }
     }
     __syncthreads();
-    int rows = (int)(firsts[blockIdx.x + 1] - first);
-    for (int i = threadIdx.x; i < rows && i < READY; i += THREADS) codes[i] = ready[i];
+    if (rows > READY) return;
+    for (int i = threadIdx.x; i < rows; i += THREADS) codes[first + i] = ready[i];
 }
