@@ -13,22 +13,21 @@ import pytest
 import torch
 from torch import Tensor
 
+from exactformer.api import construct
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
-from exactformer.engine import device
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu_rows import LONGEST, MAIN, GpuRows, RowLayout
+from exactformer.engine.read_off import read_off
 from exactformer.engine.row_tables import LEFT, MALFORMED, RowTables
-from tests.algebras import TASKS
+from tests.algebras import EVERY, TASKS
 from tests.automata import automaton_of, run
 from tests.cases import CASES
 from tests.emulated import COMPILER, Emulator
 from tests.fuzz import Fuzzer
-from tests.test_engine import EVERY, engine_for
 from tests.texts import SHAPES, spoil, tree
 
 GPU = torch.cuda.is_available() and importlib.util.find_spec("cupy") is not None
@@ -54,8 +53,13 @@ def place(request) -> str:
 
 
 @cache
+def automaton_for(algebra: Algebra) -> SpanAutomaton:
+    return read_off(algebra, construct(algebra).weights)
+
+
+@cache
 def reader(place: str, algebra: Algebra) -> GpuRows:
-    return reader_for(place, algebra, engine_for(algebra).automaton)
+    return reader_for(place, algebra, automaton_for(algebra))
 
 
 def reader_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuRows:
@@ -105,7 +109,7 @@ def test_shapes_and_slips(place, algebra):
         for ids in rows
     ]
     found = codes(trial, place, spelt)
-    assert found == [expected(trial, engine_for(algebra).automaton, ids) for ids in rows]
+    assert found == [expected(trial, automaton_for(algebra), ids) for ids in rows]
     assert LEFT in found
     assert found.count(MALFORMED) > 20
 
@@ -232,36 +236,3 @@ def test_symbols_that_bytes_do_not_tell_apart_are_left_to_others(place):
     algebra = Algebra("accents", values, (swap,), "prefix")
     trial = reader_for(place, algebra, automaton_of(algebra))
     assert codes(trial, place, ["(not é)", "f", ""]) == [LEFT] * 3
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_files_and_lists(place, task, monkeypatch):
-    """What an engine that has a GPU says of lines, and of a list, is what the CPU says."""
-    monkeypatch.setattr(device, "WORTH_A_LAUNCH", 2000)
-    cpu, trial = engine_for(task), reader(place, task)
-    engine = DeviceEngine(cpu.automaton, task, trial.device)
-    engine.many, values = trial, trial.values
-    asked: list[int] = []
-
-    def asked_for(text: Tensor, separator: int) -> Tensor:
-        asked.append(separator)
-        return values(text, separator)
-
-    monkeypatch.setattr(trial, "values", asked_for)
-    fuzzer, rng = Fuzzer(task, seed=3), Random(3)
-    texts = [fuzzer.text().replace("\n", " ") for _ in range(300)]
-    deep = [tree(task, "left", size, rng) for size in (20, 60, 3000)]
-    texts += [" ".join(task.vocabulary[i] for i in ids) for ids in deep]
-    lines = np.frombuffer("\n".join(texts).encode(), np.uint8)
-    for most in (None, 5):
-        found, known = engine.rows(lines, 7, most), cpu.rows(lines, 7, most)
-        assert found.values.tolist() == known.values.tolist()
-        assert {i: str(e) for i, e in found.errors.items()} == {
-            i: str(e) for i, e in known.errors.items()
-        }
-    right = [text for text, value in zip(texts, known.values, strict=True) if value >= 0]
-    assert engine.texts(right) == cpu.texts(right)
-    with pytest.raises(ExpressionError) as refusal:
-        engine.texts([*right, "("])
-    assert refusal.value.__notes__ == [f"in text {len(right) + 1} of {len(right) + 1}"]
-    assert set(asked) == {ord("\n"), 0}
