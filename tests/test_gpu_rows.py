@@ -114,29 +114,35 @@ def test_shapes_and_slips(place, algebra):
     assert found.count(MALFORMED) > 20
 
 
+def has_reason(trial: GpuRows, text: str) -> bool:
+    """To be left to others: brackets of both kinds, a mark that breaks off, white space that is
+    more than one byte.
+    """
+    mixed = set("()") & set(text) and set("[]") & set(text)
+    without_lexer = not trial.layout.tables.has_lexer and not text.isascii()
+    return bool(mixed) or without_lexer or "--" in text.replace("-->", "")
+
+
 @pytest.mark.parametrize("algebra", EVERY, ids=lambda algebra: algebra.name)
 def test_random_and_damaged_texts(place, algebra):
     """As the parser and the oracle read them; what is left to these has a reason."""
     if place == "emulated" and algebra not in TASKS:
         pytest.skip("the small sizes do, for other algebras")
-    fuzzer = Fuzzer(algebra, seed=9)
+    trial, fuzzer = reader(place, algebra), Fuzzer(algebra, seed=9)
     texts = [text for text in (fuzzer.text() for _ in range(500)) if "\0" not in text]
-    found = codes(reader(place, algebra), place, texts, "\0")
+    found = codes(trial, place, texts, "\0")
     lines = [text.replace("\n", " ") for text in texts]
-    assert codes(reader(place, algebra), place, lines) == found
+    assert codes(trial, place, lines) == found
     for text, code in zip(texts, found, strict=True):
-        words = set(algebra.lexicon.scanner.findall(text))
         if code == LEFT:
-            mixed = words & {"(", ")"} and words & {"[", "]"}
-            cut_short = algebra.name == "prefixes" and "--" in text  # as `-->` begins
-            assert words - algebra.token_ids.keys() or mixed or cut_short, text
+            assert has_reason(trial, text), text
             continue
         try:
             value = algebra.values.index(evaluate(parse(algebra, text)))
         except ExpressionError:
             value = MALFORMED
         assert code == value, text
-    assert len(set(found)) == len(algebra.values) + 2
+    assert {*found, LEFT} == {*range(len(algebra.values)), MALFORMED, LEFT}
 
 
 def test_every_case(place):
@@ -144,7 +150,7 @@ def test_every_case(place):
         cases = [case for case in CASES if case.domain == task.name]
         found = codes(reader(place, task), place, [case.text for case in cases], "\0")
         for case, code in zip(cases, found, strict=True):
-            undecided = "\u00a0" in case.text or ("[" in case.text and "(" in case.text)
+            undecided = has_reason(reader(place, task), case.text)
             assert code == (LEFT if undecided else task.values.index(case.value)), case
 
 
@@ -194,7 +200,7 @@ def test_many_spellings(place):
     """Long ones and look-alikes, with a lexer too large for shared memory."""
     values = tuple(f"a{i}{'b' * (i % 24)}" for i in range(40))
     first = Operator.from_rule("first", [2], lambda a, b: a, values, ordered=True)
-    spellings = {"the_very_longest_of_all": "first", "<<": "first", "<-": "first"}
+    spellings = {s: "first" for s in ("the_very_longest_of_all", "<<", "<-", "<<==")}
     algebra = Algebra("many", values, (first,), "prefix", spellings)
     automaton, rng = automaton_of(algebra), Random(2)
     trial = reader_for(place, algebra, automaton)
@@ -206,9 +212,11 @@ def test_many_spellings(place):
     ]
     assert codes(trial, place, texts) == [run(automaton, row) for row in ids]
     wrong = [text.replace("first", "firs").replace("very", "vary") + "1" for text in texts]
-    assert codes(trial, place, wrong) == [LEFT] * len(texts)
-    marks = ["(<<a0 a0)", "(<-a0 a0)", "(<-<-a0 a0)", "(< a0 a0)", "(<<- a0 a0)"]
-    assert codes(trial, place, marks) == [0, 0, MALFORMED, LEFT, LEFT]
+    assert codes(trial, place, wrong) == [MALFORMED] * len(texts)
+    marks = ["(<<a0 a0)", "(<-a0 a0)", "(<-<-a0 a0)", "(< a0 a0)", "(<<- a0 a0)", "(<<= a0 a0)"]
+    assert codes(trial, place, marks) == [0, 0, *[MALFORMED] * 3, LEFT]
+    spaced = ["(<<\u3000a0\u2009\u00a0a0\u2028)", "(<< a0\u200b a0)", "(<< a0 a0)é"]
+    assert codes(trial, place, spaced) == [0, MALFORMED, MALFORMED]
 
 
 @pytest.mark.parametrize(("spare", "cell_bytes"), [(0, 2), (70_000, 4)])

@@ -1,9 +1,9 @@
 """The automaton of certified weights on many short texts at once, on a GPU: see `rows.cu`.
 
 The texts are rows of one buffer, as the lines of a file are. Each gets one byte: the index of its
-value, MALFORMED, or LEFT where a row is not read here and others decide: the few that are longer or
-deeper than a thread goes along with, or have symbols that bytes do not tell apart (brackets of two
-kinds, white space beyond ASCII). What is MALFORMED is no expression; where and why, others say.
+value; or MALFORMED, and where and why, the parser says; or LEFT where others have to read the row.
+These are the few that are longer or deeper than a thread goes along with, and what `row_tables.py`
+cannot read: brackets of two kinds in a row, and symbols that bytes do not tell apart.
 """
 
 import numpy as np

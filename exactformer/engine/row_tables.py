@@ -3,8 +3,9 @@
 The lexer is an automaton as well, with a node for what was read of a lexeme. A lexeme is known when
 the byte after it has been seen: then its token is given, and the next lexeme begins with that byte.
 A word goes on as long as word bytes follow, a mark as long as some mark goes on like that. What is
-no symbol is the token BAD; so is a mark from which only a shorter one could be read, and a bracket
-of another kind than those before it in the row. Rows with such a token are left to others.
+no symbol is refused, as the token UNKNOWN. What only others can read is the token LOST: a mark that
+breaks off, where a shorter one could be read, and a bracket of another kind than those before it in
+the row.
 """
 
 from typing import NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, WORD
+from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, SPACES, WORD
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.layout import CELLS
 from exactformer.engine.tensor import Words
@@ -37,7 +38,7 @@ class RowTables:
 
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         tokens = len(algebra.vocabulary)
-        self.space, self.bad, self.refused, self.end = range(tokens, tokens + 4)
+        self.space, self.unknown, self.lost, self.end = range(tokens, tokens + 4)
         self.words = Words(algebra)
         spellings = self.words.spellings
         self.readable = algebra.lexicon.by_bytes and not any(
@@ -47,7 +48,9 @@ class RowTables:
         )
         # Else a byte is a token whatever stands beside it.
         self.has_lexer = self.words.has_longer or not self.words.bytes_suffice
-        self._prefixes = {s[:i] for s in spellings for i in range(1, len(s) + 1)}
+        self._spaces = {space.encode() for space in SPACES}
+        longer = (*spellings, *self._spaces)
+        self._prefixes = {s[:i] for s in longer for i in range(1, len(s) + 1)}
         self.table = self._table(automaton)
         self.lexer, _ = self._lexer(ord("\n")) if self.readable else _NO_LEXER
         self.readable = self.readable and self.lexer.size < MOST_ENTRIES
@@ -81,8 +84,8 @@ class RowTables:
 
     def _table(self, automaton: SpanAutomaton) -> NDArray[np.unsignedinteger]:
         """By state and token, the next state; but a span's value, as a token, where it closes, and
-        a row's code where that ends. Two more states: nothing leads from `wrong` to a value, nor
-        from `lost`, where something was not read, to a code but LEFT.
+        a row's code where that ends. Two more states: `wrong`, from which no value can come, and
+        `lost`, from which nothing can come but the code LEFT.
         """
         states, tokens = automaton.step.shape
         wrong, lost = states, states + 1
@@ -92,11 +95,11 @@ class RowTables:
         table[lost] = lost
         table[:, OPEN] = automaton.start  # whether a span may stand here is seen when it closes
         table[:states, CLOSE] = np.where(
-            automaton.value < 0, self.refused, FIRST_VALUE + automaton.value
+            automaton.value < 0, self.unknown, FIRST_VALUE + automaton.value
         )
-        table[wrong:, CLOSE] = self.refused, self.bad
+        table[wrong:, CLOSE] = self.unknown, self.lost
         table[:, self.space] = np.arange(states + 2)
-        table[:, self.bad] = lost
+        table[:, self.lost] = lost
         table[:states, self.end] = np.where(automaton.final < 0, MALFORMED, automaton.final)
         table[wrong:, self.end] = MALFORMED, LEFT
         return table
@@ -106,7 +109,8 @@ class RowTables:
         classes of bytes. Only these depend on the separator.
         """
         if not self.has_lexer:
-            tokens = self.words.byte_tokens(self.space, self.bad)
+            tokens = self.words.byte_tokens(self.space, self.unknown)
+            tokens[128:] = self.lost  # it may be white space
             tokens[separator] = self.end
             return _NO_LEXER[0], tokens
         nodes = [Node(b"", self.space), Node(b"", self.end)]
@@ -132,21 +136,28 @@ class RowTables:
             if node.read + this in self._prefixes:
                 return self.space, self._node(node.read + this, brackets)
             if BYTE_CLASSES[node.read[-1]] == BYTE_CLASSES[byte] == WORD:
-                return self.space, Node(b"", self.bad, brackets)
+                return self.space, Node(b"", self.unknown, brackets)
         if byte == separator:
             return node.token, Node(b"", self.end)
         if BYTE_CLASSES[byte] == BLANK:
             return node.token, Node(b"", self.space, brackets)
         if b"[" in self.words.spellings and this in BRACKETS:
             if brackets not in ("", BRACKETS[this]):
-                return node.token, Node(b"", self.bad, brackets)
+                return node.token, Node(b"", self.lost, brackets)
             brackets = BRACKETS[this]
         if this in self._prefixes:
             return node.token, self._node(this, brackets)
-        return node.token, Node(b"", self.bad, brackets)
+        return node.token, Node(b"", self.unknown, brackets)
 
     def _node(self, read: bytes, brackets: str) -> Node:
-        return Node(read, self.words.spellings.get(read, self.bad), brackets)
+        spellings = self.words.spellings
+        if read in self._spaces:
+            return Node(b"", self.space, brackets)
+        if read in spellings:
+            return Node(read, spellings[read], brackets)
+        is_word = BYTE_CLASSES[read[0]] == WORD
+        shorter = not is_word and any(read[:i] in spellings for i in range(1, len(read)))
+        return Node(read, self.lost if shorter else self.unknown, brackets)
 
 
 _NO_LEXER = np.zeros((0, 0), dtype=np.uint32), np.zeros(256, dtype=np.uint8)

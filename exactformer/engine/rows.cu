@@ -20,7 +20,7 @@
 //   lexer    lexer[node + class] is the next node << 8 | token; nodes are counted in rows of CLASSES.
 //            Where each byte is a token there is none (NODES is 0), and a byte's class is that token.
 //   code     the index of a row's value, or MALFORMED, or LEFT: to be read by others, since it is too
-//            long or too deep, or has a lexeme that is no symbol.
+//            long or too deep, or has the token LOST (row_tables.py).
 //   table    as in kernels.cu; with END for the token, the code of a row that ends in the state.
 //
 // The host defines, when it compiles: OPEN, CLOSE, SPACE, END (tokens), WIDTH (of the table), CELL, LEFT,
