@@ -23,10 +23,10 @@
 //            long or too deep, or has the token LOST (row_tables.py).
 //   table    as in kernels.cu; with END for the token, the code of a row that ends in the state.
 //
-// The host defines, when it compiles: OPEN, CLOSE, SPACE, END (tokens), WIDTH (of the table), CELL, LEFT,
-// MALFORMED, NODES, CLASSES, TABLE_BYTES, TABLE_SHARED, LEXER_BYTES, LEXER_SHARED, PIECE (bytes),
-// THREADS, HEIGHT (of a stack, a power of two), LONGEST (bytes of a row after its piece), READY
-// (codes that a block writes together), SPINE.
+// The host defines, when it compiles: OPEN, CLOSE, SPACE, END (tokens), WIDTH (of the table), CELL,
+// LEFT, MALFORMED, NODES, CLASSES, TABLE_BYTES, TABLE_SHARED, LEXER_BYTES, LEXER_SHARED, PIECE
+// (bytes), THREADS (a power of two), HEIGHT (of a stack, likewise), AHEAD, LONGEST (bytes of a row
+// after its piece), READY (codes that a block writes together), SPINE.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -35,7 +35,7 @@ extern __shared__ uint4 shared_memory[];
 typedef unsigned char Byte;
 typedef CELL Cell;
 
-enum { GROUP = 16 };  // bytes that are loaded at once; the classes of AHEAD of them are looked up at once
+enum { GROUP = 16 };  // bytes that are loaded at once; classes are looked up for AHEAD of them at once
 enum { GROUPS = PIECE / GROUP };
 enum { TOP = 0, ROOT = NODES ? 0 : SPACE, ENDED = NODES ? CLASSES : END };  // states; nodes
 
@@ -104,7 +104,8 @@ extern "C" __global__ void row_spine(long long *firsts, long long blocks) {
 }
 
 // A table where it lies, or brought to shared memory; `room` is what is left of that.
-template <int BYTES, bool SHARED> __device__ inline const void *nearby(const uint4 *table, uint4 *&room) {
+template <int BYTES, bool SHARED>
+__device__ inline const void *nearby(const uint4 *table, uint4 *&room) {
     if (!SHARED) return table;
     uint4 *copy = room;
     for (int i = threadIdx.x; i < BYTES / 16; i += THREADS) copy[i] = table[i];
@@ -127,8 +128,9 @@ struct Lookups {
 
 // The rows that begin in the PIECE bytes of a text, of which `left` follow; a row begins with them if
 // `at_row`. Their codes go where `to` points, one after the other.
-__device__ __forceinline__ void read_piece(const Byte *text, long long left, bool at_row, Byte separator,
-                                           const Lookups &look_up, Cell *stack, Byte *to) {
+__device__ __forceinline__ void read_piece(const Byte *text, long long left, bool at_row,
+                                           Byte separator, const Lookups &look_up, Cell *stack,
+                                           Byte *to) {
     int known = left < PIECE + LONGEST ? (int)left : PIECE + LONGEST;
     int own = known < PIECE ? known : PIECE;  // bytes where a row of this thread may begin
     int begun = own;                          // where the row began: that one is not this thread's
@@ -155,7 +157,7 @@ __device__ __forceinline__ void read_piece(const Byte *text, long long left, boo
         unsigned int words[4] = {some.x, some.y, some.z, some.w};
 #pragma unroll 1
         for (int i = 0; i < GROUP; i += AHEAD) {
-            unsigned int read[AHEAD];  // all before the first is used, since they do not wait for others
+            unsigned int read[AHEAD];  // before the first is used, since they wait for nothing
 #pragma unroll
             for (int k = 0; k < AHEAD; k++) {
                 read[k] = look_up.classes[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
