@@ -18,7 +18,7 @@ from exactformer.engine.layout import SPINE, ceil_div
 from exactformer.engine.row_tables import LEFT, RowTables, padded
 
 MAIN = "rows.cu"
-PIECE = 128  # bytes of the text; a thread reads the rows that begin there
+PIECE = 256  # bytes of the text; a thread reads the rows that begin there
 THREADS = 256  # of a block
 HEIGHT = 32  # of a thread's stack; deeper rows are left to others
 LONGEST = 4096  # bytes that a thread reads of a row after its piece
