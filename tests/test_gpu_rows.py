@@ -20,7 +20,7 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.gpu_rows import LONGEST, MAIN, GpuRows, RowLayout
+from exactformer.engine.gpu_rows import LONGEST, GpuRows, RowLayout
 from exactformer.engine.read_off import read_off
 from exactformer.engine.row_tables import LEFT, MALFORMED, RowTables
 from tests.algebras import EVERY, TASKS
@@ -66,7 +66,7 @@ def reader_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuRow
     if place == "GPU":
         return GpuRows(automaton, algebra)
     layout = RowLayout(RowTables(automaton, algebra), **SIZES[place])
-    launch = Emulator(layout.options, MAIN)
+    launch = Emulator(layout.options, layout.source)
     return GpuRows(automaton, algebra, device="cpu", launch=launch, layout=layout)
 
 

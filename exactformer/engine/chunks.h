@@ -33,6 +33,23 @@ struct Round {
     __device__ int opening(int chunk) const { return shape[chunk] >> 16 & 255; }
 };
 
+// The sum over the threads before this one, and over all N of the block.
+template <int N> __device__ int sum_before(int x, int *total) {
+    __shared__ int sums[N];
+    int thread = threadIdx.x;
+    __syncthreads();
+    sums[thread] = x;
+    __syncthreads();
+    for (int reach = 1; reach < N; reach *= 2) {
+        int other = thread >= reach ? sums[thread - reach] : 0;
+        __syncthreads();
+        sums[thread] += other;
+        __syncthreads();
+    }
+    *total = sums[N - 1];
+    return sums[thread] - x;
+}
+
 // The tree of least depths. A level's nodes come in groups of FAN, padded so that groups are whole;
 // the node of a group is on the level above.
 __device__ constexpr int above(int size) { return ceil_div(ceil_div(size, FAN), FAN) * FAN; }

@@ -205,10 +205,10 @@ def _aligned(text: Tensor) -> Tensor:
 class CupyLauncher:
     """The kernels on the GPU, compiled at first use; CuPy keeps what it compiled."""
 
-    def __init__(self, options: Sequence[str], main: str = "kernels.cu") -> None:
+    def __init__(self, options: Sequence[str], code: str | None = None) -> None:
         self.cupy: Any = importlib.import_module("cupy")
         options = ("-std=c++17", *options)
-        self.module = self.cupy.RawModule(code=source(main), options=options, backend="nvrtc")
+        self.module = self.cupy.RawModule(code=code or source(), options=options, backend="nvrtc")
         self.kernels: dict[str, Any] = {}
 
     def __call__(

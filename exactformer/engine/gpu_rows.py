@@ -14,10 +14,9 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu import CupyLauncher, Launcher
-from exactformer.engine.layout import SPINE, ceil_div
+from exactformer.engine.layout import HERE, SPINE, ceil_div
 from exactformer.engine.row_tables import LEFT, RowTables, padded
 
-MAIN = "rows.cu"
 PIECE = 256  # bytes of the text; a thread reads the rows that begin there
 THREADS = 256  # of a block
 HEIGHT = 32  # of a thread's stack; deeper rows are left to others
@@ -55,6 +54,10 @@ class RowLayout:
         return tuple(f"-D{name}={value}" for name, value in constants.items())
 
     @property
+    def source(self) -> str:
+        return (HERE / "rows.cu").read_text()
+
+    @property
     def tile(self) -> int:
         """Bytes of the text for a block."""
         return self.piece * self.threads
@@ -83,7 +86,7 @@ class GpuRows:
     ) -> None:
         self.device = torch.device(device)
         self.layout = layout or RowLayout(RowTables(automaton, algebra))
-        self.launch = launch or CupyLauncher(self.layout.options, MAIN)
+        self.launch = launch or CupyLauncher(self.layout.options, self.layout.source)
         self.table = self._bytes(padded(self.layout.tables.table))
         self.lexer = self._bytes(padded(self.layout.tables.lexer))
         self.classes: dict[int, Tensor] = {}  # by separator

@@ -60,7 +60,6 @@ __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
-#include "sums.h"
 #include "tables.h"
 #include "chunks.h"
 #include "reduce.h"

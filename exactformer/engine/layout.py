@@ -141,10 +141,10 @@ def ceil_div(whole: int, size: int) -> int:
     return -(-whole // size)
 
 
-def source(main: str = "kernels.cu") -> str:
+def source() -> str:
     """The kernels in one piece: a compiler's cache does not see included files."""
 
     def included(match: re.Match[str]) -> str:
         return (HERE / match[1]).read_text()
 
-    return re.sub(r'^#include "(\w+\.h)"$', included, (HERE / main).read_text(), flags=re.M)
+    return re.sub(r'^#include "(\w+\.h)"$', included, (HERE / "kernels.cu").read_text(), flags=re.M)
