@@ -8,6 +8,7 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __forceinline__ inline
 
 struct Place { int x; };
 static Place threadIdx, blockIdx, blockDim;

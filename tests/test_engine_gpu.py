@@ -67,7 +67,9 @@ def engine_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuEng
     if place == "GPU":
         return GpuEngine(automaton, algebra)
     layout = Layout(automaton, **SIZES[place])
-    return GpuEngine(automaton, algebra, device="cpu", launch=Emulator(layout), layout=layout)
+    return GpuEngine(
+        automaton, algebra, device="cpu", launch=Emulator(layout.options), layout=layout
+    )
 
 
 def as_bytes(text: str, place: str) -> Tensor:

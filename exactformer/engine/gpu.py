@@ -57,7 +57,7 @@ class GpuEngine:
     ) -> None:
         self.device = torch.device(device)
         self.layout = layout or Layout(automaton)
-        self.launch = launch or CupyLauncher(self.layout)
+        self.launch = launch or CupyLauncher(self.layout.options)
         self.words = Words(algebra)
         self.rounds = 0  # of the last text; the last one covers all that is left
         self.tables = self._bytes(self.layout.tables)
@@ -205,10 +205,10 @@ def _aligned(text: Tensor) -> Tensor:
 class CupyLauncher:
     """The kernels on the GPU, compiled at first use; CuPy keeps what it compiled."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, options: Sequence[str], code: str | None = None) -> None:
         self.cupy: Any = importlib.import_module("cupy")
-        options = ("-std=c++17", *layout.options)
-        self.module = self.cupy.RawModule(code=source(), options=options, backend="nvrtc")
+        options = ("-std=c++17", *options)
+        self.module = self.cupy.RawModule(code=code or source(), options=options, backend="nvrtc")
         self.kernels: dict[str, Any] = {}
 
     def __call__(
