@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import product
@@ -33,7 +33,8 @@ from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.expression import format_ids
-from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.gpu import CupyLauncher, GpuEngine
+from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
 from exactformer.weightfile import write_atomically
@@ -155,6 +156,19 @@ class Row:
     peak: int  # bytes, the text included
     found: int | None
     expected: int
+    kernels: list[tuple[str, float]]  # with their milliseconds
+
+    @property
+    def of_kernels(self) -> list[str]:
+        """Milliseconds by what kernels do, and all launches."""
+        sums = [0.0] * len(STAGES)
+        later = False  # the rounds after the first
+        for kernel, ms in self.kernels:
+            later |= kernel in ("reduce_items", "finish")
+            names = [kernel in stage for stage in STAGES.values()]
+            sums[-1 if later or not any(names) else names.index(True)] += ms
+        cells = [f"{ms:.3f}" for ms in (*sums, sum(sums))]
+        return [self.task, self.shape, f"{self.tokens:,}", *cells, str(len(self.kernels))]
 
     @property
     def cells(self) -> list[str]:
@@ -174,6 +188,20 @@ class Row:
         ]
 
 
+STAGES = {
+    "text to units": ("reduce_tiles", "reduce_words"),
+    "units paired": (
+        "unit_spine",
+        "describe_all",
+        "depth_spine",
+        "link",
+        "count_all",
+        "item_spine",
+    ),
+    "next text": ("write_all",),
+    "maps composed": ("compose",),
+    "all later rounds": (),
+}
 HEADER = ["task", "shape", "tokens", "bytes of text a token", "best ms", "best, billion tokens/s"]
 HEADER += ["median", "rounds at most", "peak bytes a token", "value"]
 
@@ -193,7 +221,7 @@ class Problem:
 
 def prepared(problems: list[Problem]) -> Iterator[tuple[Problem, int, Ids, int]]:
     """Each problem in turn, the next few being made meanwhile."""
-    trees, ahead = Trees(), 4
+    trees, ahead = Trees(), 12
     with ThreadPoolExecutor(ahead) as pool:
         futures = deque(pool.submit(problem.prepare, trees) for problem in problems[:ahead])
         for i in range(len(problems)):
@@ -226,9 +254,42 @@ def measure(problem: Problem, tokens: int, text: Ids, expected: int) -> Row:
         peak=torch.cuda.max_memory_allocated() - others,
         found=found.pop() if len(found) == 1 else None,
         expected=expected,
+        kernels=profile(engine, on_gpu),
     )
     log(" | ".join(row.cells))
     return row
+
+
+class TimedLauncher(CupyLauncher):
+    """Notes how long each kernel takes, if asked to."""
+
+    events: list[tuple[str, Any, Any]] | None = None
+
+    def __call__(
+        self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
+    ) -> None:
+        if self.events is None:
+            return super().__call__(kernel, blocks, threads, shared, arguments)
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        super().__call__(kernel, blocks, threads, shared, arguments)
+        end.record()
+        self.events.append((kernel, begin, end))
+        return None
+
+
+def profile(engine: GpuEngine, text: Tensor) -> list[tuple[str, float]]:
+    """The kernels of one text in order, with their milliseconds: the least of several runs."""
+    launcher = engine.launch
+    assert isinstance(launcher, TimedLauncher)
+    runs: list[list[tuple[str, float]]] = []
+    for _ in range(5):
+        launcher.events = []
+        engine.value(text)
+        torch.cuda.synchronize()
+        runs.append([(kernel, a.elapsed_time(b)) for kernel, a, b in launcher.events])
+    launcher.events = None
+    return [(of[0][0], min(ms for _, ms in of)) for of in zip(*runs, strict=True)]
 
 
 _ENGINES: dict[str, GpuEngine] = {}
@@ -236,7 +297,10 @@ _ENGINES: dict[str, GpuEngine] = {}
 
 def engine_of(algebra: Algebra) -> GpuEngine:
     if algebra.name not in _ENGINES:
-        _ENGINES[algebra.name] = GpuEngine(read_off(algebra, construct(algebra).weights), algebra)
+        automaton = read_off(algebra, construct(algebra).weights)
+        layout = Layout(automaton)
+        launch = TimedLauncher(layout.options)
+        _ENGINES[algebra.name] = GpuEngine(automaton, algebra, layout=layout, launch=launch)
     return _ENGINES[algebra.name]
 
 
@@ -271,6 +335,18 @@ def report(rows: list[Row], bandwidth: float) -> str:
         "bytes read and written, in the same run.",
         "",
         *table(HEADER, [row.cells for row in rows], words=2),
+        "",
+        "## Where the time goes",
+        "",
+        "Milliseconds on the GPU by what the kernels do (`exactformer/engine/kernels.cu`), each "
+        "timed by events, the least of five runs; the launches themselves are not in it. A text is "
+        "read once, in the first kernel.",
+        "",
+        *table(
+            ["task", "shape", "tokens", *STAGES, "sum", "launches"],
+            [row.of_kernels for row in rows],
+            words=2,
+        ),
         "",
         f"torch {torch.__version__}, CuPy {cupy.__version__}, CUDA {torch.version.cuda}, "
         f"numpy {np.__version__}",

@@ -136,3 +136,23 @@ S3 = Algebra(
 
 TASKS = [boolean(), arithmetic(), listops()]
 ALGEBRAS = [*TASKS, MINUS, ENDS, KLEENE, LETTERS, MODULO_7, S3]
+
+# Of any number of operands.
+SUMS = Algebra(
+    "sums", ("0", "1", "2"), (Operator.named("SUM", "sum", [2], 3, unbounded=True),), "prefix"
+)
+
+# Symbols that begin like others.
+PREFIXES = Algebra(
+    "prefixes",
+    ("r", "rr", "rrs", "1"),
+    (
+        Operator.named("-", "difference", [1, 2], 4),
+        Operator.named("->", "first", [2], 4),
+        Operator.named("-->", "max", [2], 4),
+    ),
+    "infix",
+    {"one": "1", "or": "-->"},
+)
+
+EVERY = [*ALGEBRAS, SUMS, PREFIXES]

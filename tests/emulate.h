@@ -8,11 +8,13 @@
 #define __device__
 #define __shared__ static
 #define __launch_bounds__(...)
+#define __forceinline__ inline
 
 struct Place { int x; };
-static Place threadIdx, blockIdx, blockDim;
+static Place threadIdx, blockIdx, blockDim, gridDim;
 struct alignas(16) uint4 { unsigned int x, y, z, w; };
 struct alignas(8) uint2 { unsigned int x, y; };
+struct alignas(8) int2 { int x, y; };
 struct alignas(16) int4 { int x, y, z, w; };
 static uint4 shared_memory[1 << 14];
 
@@ -28,7 +30,11 @@ static unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned in
 static unsigned int __funnelshift_r(unsigned int low, unsigned int high, int shift) {
     return (unsigned int)(((unsigned long long)high << 32 | low) >> shift);
 }
+static unsigned int __umulhi(unsigned int a, unsigned int b) {
+    return (unsigned int)((unsigned long long)a * b >> 32);
+}
 static void atomicOr(int *at, int bits) { *at |= bits; }
+static int atomicAdd(int *at, int more) { return (*at += more) - more; }
 
 // A coroutine for each thread, on a stack of its own.
 struct Thread {
@@ -44,14 +50,25 @@ static void __syncthreads() {
     threadIdx.x = thread;
 }
 
+// Every thread of the block takes part.
+static int __shfl_up_sync(unsigned int, int x, int reach) {
+    static int lanes[1024];
+    int thread = threadIdx.x;
+    lanes[thread] = x;
+    __syncthreads();
+    int other = thread % 32 >= reach ? lanes[thread - reach] : x;
+    __syncthreads();
+    return other;
+}
+
 typedef long long Word;
-typedef void (*Kernel)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
+typedef void (*Kernel)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
 static Kernel kernel;
-static Word argument[10];
+static Word argument[12];
 
 static void body() {
     Word *a = argument;
-    kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
+    kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
     threads[threadIdx.x].finished = true;
 }
 
@@ -77,7 +94,7 @@ extern "C" void launch(Kernel function, int blocks, int block_size, const Word *
     kernel = function;
     for (int i = 0; i < count; i++) argument[i] = arguments[i];
     if (stacks.size() < STACK * block_size) stacks.resize(STACK * block_size);
-    blockDim.x = block_size;
+    blockDim.x = block_size, gridDim.x = blocks;
     for (int b = 0; b < blocks; b++) {
         blockIdx.x = b;
         threads.assign(block_size, Thread{});

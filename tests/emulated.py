@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from exactformer.engine.layout import Layout, source
+from exactformer.engine.layout import source
 
 SHIM = Path(__file__).with_name("emulate.h")
 COMPILER = shutil.which("g++")
@@ -18,10 +18,10 @@ OPTIONS = ["-DEMULATED", "-std=c++17", "-w", "-fno-strict-aliasing", "-shared", 
 
 
 class Emulator:
-    """A launcher for `GpuEngine` that needs no GPU."""
+    """A launcher for `GpuEngine` and `GpuRows` that needs no GPU."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.library = _library(layout.options)
+    def __init__(self, options: tuple[str, ...], code: str | None = None) -> None:
+        self.library = _library(options, code or source())
 
     def __call__(
         self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
@@ -32,11 +32,11 @@ class Emulator:
 
 
 @cache
-def _library(options: tuple[str, ...]) -> ctypes.CDLL:
+def _library(options: tuple[str, ...], code: str) -> ctypes.CDLL:
     """Compiled once in a process. No file is left behind: a loaded library needs none."""
     assert COMPILER, "g++ is missing"
     with TemporaryDirectory() as folder:
         library = Path(folder, "kernels.so")
         command = [COMPILER, "-x", "c++", *options, *OPTIONS, "-", "-o", str(library)]
-        subprocess.run(command, input=SHIM.read_text() + source(), text=True, check=True)
+        subprocess.run(command, input=SHIM.read_text() + code, text=True, check=True)
         return ctypes.CDLL(str(library))

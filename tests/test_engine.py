@@ -20,29 +20,12 @@ from exactformer.engine import read_off as reading_off
 from exactformer.engine import readers as two_readers
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.read_off import read_off
-from tests.algebras import ALGEBRAS, TASKS
+from tests.algebras import EVERY, SUMS, TASKS
 from tests.cases import CASES
 from tests.fuzz import Fuzzer
 from tests.rows import listed
 from tests.test_bad_input import BAD
 from tests.test_syntax import written
-
-SUMS = Algebra(
-    "sums", ("0", "1", "2"), (Operator.named("SUM", "sum", [2], 3, unbounded=True),), "prefix"
-)
-
-PREFIXES = Algebra(  # symbols that begin like others
-    "prefixes",
-    ("r", "rr", "rrs", "1"),
-    (
-        Operator.named("-", "difference", [1, 2], 4),
-        Operator.named("->", "first", [2], 4),
-        Operator.named("-->", "max", [2], 4),
-    ),
-    "infix",
-    {"one": "1", "or": "-->"},
-)
-EVERY = [*ALGEBRAS, SUMS, PREFIXES]
 
 
 @cache

@@ -8,10 +8,11 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.syntax import parse
 from exactformer.engine import device
 from exactformer.engine.device import DeviceEngine
+from tests.algebras import EVERY
 from tests.cases import CASES
 from tests.fuzz import Fuzzer
 from tests.rows import listed
-from tests.test_engine import EVERY, complaint, engine_for
+from tests.test_engine import complaint, engine_for
 
 
 def device_engine(algebra) -> DeviceEngine:

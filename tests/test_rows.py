@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 import exactformer as ef
 from exactformer.domains.catalog import arithmetic, boolean, listops
@@ -16,13 +18,16 @@ from exactformer.domains.formats.lines import LONGEST_LINE
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.engine import cpu
+from exactformer.engine import cpu, device
 from exactformer.engine.cpu import CpuEngine
+from exactformer.engine.device import DeviceEngine
 from tests.fuzz import Fuzzer
 from tests.rows import listed
 from tests.runs import exactformer as run
 from tests.test_cli_model import exactformer, output, refused
 from tests.test_engine import engine_for, readers  # noqa: F401 (a fixture)
+from tests.test_gpu_rows import PLACES, reader
+from tests.texts import tree
 
 TASKS = [boolean(), arithmetic(), listops()]
 PLAIN = ef.boolean_plain()
@@ -282,3 +287,37 @@ def test_many_lines_through_a_pipe():
     assert (result.returncode, result.stderr) == (0, "")
     assert len(text * 60) > 1 << 20
     assert result.stdout == values * 60
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
+@pytest.mark.parametrize("place", PLACES[1:])
+def test_a_gpu_changes_nothing(place, task, monkeypatch):
+    """What an engine that has a GPU says of lines, and of a list, is what the CPU says."""
+    monkeypatch.setattr(device, "WORTH_A_LAUNCH", 2000)
+    on_cpu, trial = engine_for(task), reader(place, task)
+    engine = DeviceEngine(on_cpu.automaton, task, trial.device)
+    engine.many, values = trial, trial.values
+    asked: list[int] = []
+
+    def asked_for(text: Tensor, separator: int) -> Tensor:
+        asked.append(separator)
+        return values(text, separator)
+
+    monkeypatch.setattr(trial, "values", asked_for)
+    fuzzer, rng = Fuzzer(task, seed=3), Random(3)
+    texts = [fuzzer.text().replace("\n", " ") for _ in range(300)]
+    deep = [tree(task, "left", size, rng) for size in (20, 60, 3000)]
+    texts += [" ".join(task.vocabulary[i] for i in ids) for ids in deep]
+    lines = np.frombuffer("\n".join(texts).encode(), np.uint8)
+    for most in (None, 5):
+        found, known = engine.rows(lines, 7, most), on_cpu.rows(lines, 7, most)
+        assert found.values.tolist() == known.values.tolist()
+        assert {i: str(e) for i, e in found.errors.items()} == {
+            i: str(e) for i, e in known.errors.items()
+        }
+    right = [text for text, value in zip(texts, known.values, strict=True) if value >= 0]
+    assert engine.texts(right) == on_cpu.texts(right)
+    with pytest.raises(ExpressionError) as refusal:
+        engine.texts([*right, "("])
+    assert refusal.value.__notes__ == [f"in text {len(right) + 1} of {len(right) + 1}"]
+    assert set(asked) == {ord("\n"), 0}

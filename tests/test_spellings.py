@@ -118,7 +118,7 @@ def test_spellings_that_were_misread(name, tmp_path):
         layout = Layout(engine.automaton, **SIZES)
         by_kernels = DeviceEngine(engine.automaton, algebra, "cpu")
         by_kernels.parallel = GpuEngine(
-            engine.automaton, algebra, device="cpu", launch=Emulator(layout), layout=layout
+            engine.automaton, algebra, device="cpu", launch=Emulator(layout.options), layout=layout
         )
         readings.append(by_kernels.value)
     limits = {"WORTH_SHARING": 1, "SMALLEST_PART": 4, "second_core": AtOnce}

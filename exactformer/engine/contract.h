@@ -1,35 +1,30 @@
 // Contract: the spans of a segment become one span with a map, and the next text is written.
 
-// The first entries of a chunk's rest, in a column of shared memory.
-template <class Entry> struct Staged {
-    enum { SHARE = 4 / sizeof(Entry) };
-    unsigned int *column;
+// The first items of a chunk's rest, in a column of shared memory.
+struct Staged {
+    Item *column;
 
-    __device__ Staged(const Entry *rest, int count, void *room)
-        : column((unsigned int *)room + threadIdx.x) {
-        for (int i = 0; i < count; i += 4 * SHARE) {
+    __device__ Staged(const Item *rest, int count, void *room) : column((Item *)room + threadIdx.x) {
+        for (int i = 0; i < count; i += 4) {
             uint4 some = *(const uint4 *)(rest + i);
-            unsigned int *to = column + i / SHARE * THREADS;
+            Item *to = column + i * THREADS;
             to[0] = some.x, to[THREADS] = some.y, to[2 * THREADS] = some.z, to[3 * THREADS] = some.w;
         }
     }
-    __device__ Entry operator[](int i) const {
-        return ((const Entry *)(column + i / SHARE * THREADS))[i % SHARE];
-    }
+    __device__ Item operator[](int i) const { return column[i * THREADS]; }
 };
 
-template <class Entry, int SIZE>
-__device__ void contract_chunk(Round &round, int chunk, const Entry *rests, const Tables &tables,
+__device__ void contract_chunk(Round &round, int chunk, const Item *rests, const Tables &tables,
                                Byte *pool, Item *out, int map, void *room) {
     int low = round.lowest(chunk), before = round.before(chunk), closing = round.closing(chunk);
     int start = 0, segment = 0, length = 0, inner = 0;
     int next_inner = closing ? round.inner[chunk] : 0;
-    const Entry *own = rests + (size_t)chunk * SIZE;
-    Staged<Entry> rest(own, before, room);
+    const Item *own = rests + (size_t)chunk * CHUNK;
+    Staged rest(own, before, room);
     Item item = 0;
     Cell state = 0, next_state = 0;
     Through through;  // of the values that the segment's innermost span may have
-    Entries<SIZE> closes, firsts;
+    Entries closes, firsts;
     closes.load(round.closes + chunk, round.bound, before);
     firsts.load(round.firsts + chunk, round.bound, before);
     int first = firsts.take();
@@ -41,7 +36,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Entry *rests, cons
         if (length) *out++ = item;
     };
     auto go_through_map = [&]() {
-        if (sizeof(Entry) == 4 && (item & MAPPED)) through.go_through(pool, item);
+        if (item & MAPPED) through.go_through(pool, item & ~MAPPED);
     };
     for (int k = 0; k < closing; k++) {
         int at = closes.take();
@@ -53,11 +48,11 @@ __device__ void contract_chunk(Round &round, int chunk, const Entry *rests, cons
                 Partners<-1> opener(round, chunk, low, low + closing);
                 for (int i = 0; i < segment; i++) opener.pass(opener.next());
                 opener.next();
-                inner = innermost<SIZE>(opener);
+                inner = innermost(opener);
             }
             segment++;
             next_state = (Cell)rests[at_least(inner - 1, 0)];
-            if (first < SIZE && segment < NOTED) {  // asked for before it is needed
+            if (first < CHUNK && segment < NOTED) {  // asked for before it is needed
                 next_inner = round.inner[(size_t)segment * round.bound + chunk];
             }
             for (; start < at; start++) *out++ = rest[start];
@@ -97,13 +92,12 @@ __device__ void contract_chunk(Round &round, int chunk, const Entry *rests, cons
     each_kept([&](int level) { *--out = OPENED | own[before + level - low - 1]; });
 }
 
-template <class Entry, int SIZE>
-__device__ void contract_of(int block, Round &round, const Entry *rests, const Tables &tables,
+__device__ void contract_of(int block, Round &round, const Item *rests, const Tables &tables,
                             Byte *pool, Item *next, void *room) {
     int chunk = block * THREADS + threadIdx.x;
     if (chunk >= round.chunks) return;
     unsigned int place = round.place[chunk];
-    contract_chunk<Entry, SIZE>(round, chunk, rests, tables, pool,
-                                next + round.first_item[block] + (place & 65535),
-                                round.first_map[block] + (place >> 16), room);
+    contract_chunk(round, chunk, rests, tables, pool,
+                   next + round.first_item[block] + (place & 65535),
+                   round.first_map[block] + (place >> 16), room);
 }

@@ -21,7 +21,7 @@ from exactformer.domains.syntax import describe, grammar_of, parse
 from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_shared
-from exactformer.engine.rows import Numbers, Rows, read_rows, read_tokens
+from exactformer.engine.rows import Numbers, Read, Rows, read_rows, read_tokens
 from exactformer.engine.scan import END, MIXED
 from exactformer.engine.tables import Tables, tables_of
 
@@ -83,7 +83,7 @@ class CpuEngine:
         """
         if end - begin > 1:
             data = _joined(texts[begin:end]) if self.reads_bytes else b""
-            numbers, _, _ = read_rows(self.tables, np.frombuffer(data, np.uint8), separator=0)
+            numbers = self.read_rows(np.frombuffer(data, np.uint8), separator=0).values
             if len(numbers) != end - begin:
                 middle = (begin + end) // 2
                 halves = self._texts(texts, begin, middle), self._texts(texts, middle, end)
@@ -111,8 +111,7 @@ class CpuEngine:
         lines, the errors of the first `most_errors`. With labels, lines are an expression, a tab
         and a value, or the other way round.
         """
-        tables = self.tables_of_labelled_lines if labelled else self.tables_of_lines
-        values, labels, begins = read_rows(tables, text, ord("\n"), labelled=labelled)
+        values, labels, begins = self.read_rows(text, ord("\n"), labelled=labelled)
         errors: dict[int, ExpressionError] = {}
         for i in np.flatnonzero(values < 0).tolist():
             few = most_errors is None or len(errors) < most_errors
@@ -131,6 +130,12 @@ class CpuEngine:
                 if few:
                     errors[i] = error
         return Rows(values, labels, errors)
+
+    def read_rows(self, text: Bytes, separator: int, *, labelled: bool = False) -> Read:
+        """What a pass makes of rows that end with a newline, or with a zero byte."""
+        tables = self.tables_of_lines if separator else self.tables
+        tables = self.tables_of_labelled_lines if labelled else tables
+        return read_rows(tables, text, separator, labelled=labelled)
 
     @cached_property
     def tables_of_lines(self) -> Tables:

@@ -1,16 +1,22 @@
-"""The engine with a GPU at hand: long texts go there, all else and every error to the CPU."""
+"""The engine with a GPU at hand: long texts and many short ones go there, all else and every error
+to the CPU.
+"""
 
 import importlib.util
+from contextlib import suppress
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError
-from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.cpu import Bytes, CpuEngine, encode
 from exactformer.engine.gpu import GpuEngine
-from exactformer.engine.rows import Rows
+from exactformer.engine.gpu_rows import GpuRows
+from exactformer.engine.row_tables import LEFT
+from exactformer.engine.rows import Read
 from exactformer.engine.tensor import TensorEngine
 
 WORTH_A_LAUNCH = 1 << 22  # bytes; below, the kernels' launches cost more than they save
@@ -31,6 +37,7 @@ class DeviceEngine(CpuEngine):
         kernels = self.device.type == "cuda" and importlib.util.find_spec("cupy")
         engine = GpuEngine if kernels else TensorEngine
         self.parallel: GpuEngine | TensorEngine = engine(automaton, algebra, device=device)
+        self.many = GpuRows(automaton, algebra, device=device) if kernels else None
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:
         data = text if isinstance(text, bytes) else encode(text)
@@ -41,24 +48,33 @@ class DeviceEngine(CpuEngine):
                 return self.algebra.values[number]
         return super().value(text, first_line)
 
-    def rows(
-        self,
-        text: Bytes,
-        first_line: int = 1,
-        most_errors: int | None = None,
-        *,
-        labelled: bool = False,
-    ) -> Rows:
-        """A text with a long line goes line by line; those with labels stay on the CPU."""
-        ends = np.append(np.flatnonzero(text == ord("\n")), len(text))
-        if labelled or np.diff(ends, prepend=0).max() < WORTH_A_LAUNCH:
-            return super().rows(text, first_line, most_errors, labelled=labelled)
-        lines = text.tobytes().removesuffix(b"\n").split(b"\n")
-        results = [self._value_or_error(line, first_line + i) for i, line in enumerate(lines)]
-        return Rows.of(self.algebra.values, results)
+    def read_rows(self, text: Bytes, separator: int, *, labelled: bool = False) -> Read:
+        """Many rows on the GPU, and those that are left there by the CPU; but long ones each by
+        itself. Rows with labels stay on the CPU.
+        """
+        codes = None if labelled or len(text) < WORTH_A_LAUNCH else self._codes(text, separator)
+        if codes is None:
+            return super().read_rows(text, separator, labelled=labelled)
+        begins = np.append(0, np.flatnonzero(text[:-1] == separator) + 1)
+        sizes = np.diff(begins, append=len(text))
+        values = codes.astype(np.int16)
+        values[codes >= LEFT] = REFUSED
+        left = codes == LEFT
+        short = np.flatnonzero(left & (sizes < WORTH_A_LAUNCH))
+        if len(short):
+            rows = [text[begins[i] : begins[i] + sizes[i]] for i in short.tolist()]
+            values[short] = super().read_rows(np.concatenate(rows), separator).values
+        for i in np.flatnonzero(left & (sizes >= WORTH_A_LAUNCH)).tolist():
+            row = text[begins[i] : begins[i] + sizes[i]].tobytes().removesuffix(bytes([separator]))
+            with suppress(ExpressionError):  # which is told where errors are
+                values[i] = self.algebra.values.index(self.value(row))
+        return Read(values, np.empty(0, dtype=np.int16), begins)
 
-    def _value_or_error(self, line: bytes, number: int) -> str | ExpressionError:
-        try:
-            return self.value(line, number)
-        except ExpressionError as error:
-            return error
+    def _codes(self, text: Bytes, separator: int) -> NDArray[np.uint8] | None:
+        """Of rows on the GPU; without one, None where all rows are short."""
+        if self.many:
+            found = self.many.values(torch.tensor(text, device=self.device), separator)
+            return found.cpu().numpy()
+        ends = np.append(np.flatnonzero(text[:-1] == separator), len(text))
+        is_long = np.diff(ends, prepend=0).max() >= WORTH_A_LAUNCH
+        return np.full(len(ends), LEFT, dtype=np.uint8) if is_long else None

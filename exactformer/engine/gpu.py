@@ -11,9 +11,9 @@ is becomes known on the GPU only; what the host knows is how long it can be at m
 Where a text is longer than that it is no expression, and the kernels say so.
 
 Two front ends. Where each token is one byte, and the grammar forbids two words in a row, the first
-round reads the bytes of the text. Otherwise words are looked up first, and the round reads token
-ids. What neither can read (other brackets mixed, other white space than ASCII) is left to the
-caller: the answer None means "malformed, or not decided here".
+round reads a token from each byte. Otherwise it reads words. What neither can read (other brackets
+mixed, other white space than ASCII) is left to the caller: the answer None means "malformed, or not
+decided here".
 """
 
 import importlib
@@ -28,14 +28,16 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.layout import Layout, ceil_div, source
+from exactformer.engine.layout import UNIT_INTS, Layout, ceil_div, source, whole
 from exactformer.engine.tensor import Words
 
-PIECE = 64  # bytes that a thread reads words from
-SMALL_LEXICON = 8  # bits of the hash of one that shared memory holds
+SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
+USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
-ERROR, RESULT, BRACKETS, LENGTH = 0, 2, 3, 4  # indices in the control block
+ERROR, RESULT, BRACKETS = 0, 2, 3  # indices in the control block
+NO_ROOM = 2  # an error of the first attempt
+UNITS = 8  # of a tile, for which the first attempt has room
 BOTH_BRACKETS = 3
 
 
@@ -57,27 +59,30 @@ class GpuEngine:
     ) -> None:
         self.device = torch.device(device)
         self.layout = layout or Layout(automaton)
-        self.launch = launch or CupyLauncher(self.layout)
+        self.launch = launch or CupyLauncher(self.layout.options)
         self.words = Words(algebra)
+        gpu = self.device.type == "cuda"
+        self.processors = _processors(self.device) if gpu else 1
         self.rounds = 0  # of the last text; the last one covers all that is left
         self.tables = self._bytes(self.layout.tables)
 
     def value(self, text: Tensor) -> int | None:
         """Index of the value of a text, given as its bytes on the GPU; None if it has none."""
         if self.words.bytes_suffice:
-            found = self._evaluate(text, len(text), self._byte_tokens)
+            found = self._evaluate(text, "reduce_tiles", [self._byte_tokens.data_ptr()])
             if found is not None or not self.words.has_longer:
                 return found
-        if not self.words.readable or not 0 < len(text) < MOST_BYTES:
+        if not self.words.readable:
             return None
-        text = _aligned(text)
-        control = self._control()
-        tokens = self._read_words(text, control)
-        return None if tokens is None else self._evaluate(tokens, len(tokens), self._same_tokens)
+        tables, nodes, columns = self._lexer
+        given = [tables.data_ptr(), nodes, columns, tables.nbytes]
+        if tables.nbytes > SHARED_LEXER:
+            return self._evaluate(text, "reduce_many_words", given, 0)
+        return self._evaluate(text, "reduce_words", given, tables.nbytes)
 
     def value_of_ids(self, ids: Tensor) -> int | None:
         """The same of token ids, as unsigned bytes on the GPU."""
-        return self._evaluate(ids, len(ids), self._same_tokens)
+        return self._evaluate(ids, "reduce_tiles", [self._same_tokens.data_ptr()])
 
     # ------------------------------------------------------------ front ends
 
@@ -92,96 +97,105 @@ class GpuEngine:
         return self._bytes(np.where(tokens < self.layout.tokens, tokens, self.layout.bad))
 
     @cached_property
-    def _classes(self) -> Tensor:
-        return self._bytes(self.words.classes)
-
-    @cached_property
-    def _lexicon(self) -> tuple[Tensor, int, int]:
-        spellings, bits, factor = self.words.lexicon()
-        return torch.from_numpy(spellings.view(np.int32)).to(self.device), bits, factor
+    def _lexer(self) -> tuple[Tensor, int, int]:
+        tables, nodes, columns = self.words.lexer(self.layout.bad)
+        return self._bytes(tables), nodes, columns
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)
 
-    def _read_words(self, text: Tensor, control: Tensor) -> Tensor | None:
-        """The token ids of a text; the only step that waits for the GPU before the end."""
-        pieces = ceil_div(len(text), PIECE)
-        blocks = ceil_div(pieces, self.layout.threads)
-        marks = self._ints(4 * pieces)  # two bits a byte: where words start, and where they end
-        counts = self._ints(blocks)
-        lexicon, bits, factor = self._lexicon
-        known = [text.data_ptr(), len(text)]
-        found = [marks.data_ptr(), marks.data_ptr() + 8 * pieces, counts.data_ptr()]
-        classes = self._classes.data_ptr()
-        self._run("count_words", blocks, [*known, classes, *found, control.data_ptr()])
-        self._run("word_spine", None, [counts.data_ptr(), blocks, control.data_ptr()])
-        counted = control.tolist()
-        if counted[BRACKETS] == BOTH_BRACKETS or not counted[LENGTH]:
-            return None
-        tokens = torch.empty(counted[LENGTH], dtype=torch.uint8, device=self.device)
-        given = [*known, *found, lexicon.data_ptr(), bits, factor, tokens.data_ptr()]
-        shared = 2 * PIECE * self.layout.threads + (32 << SMALL_LEXICON)
-        self._run("read_words", blocks, given, shared)
-        return tokens
-
     # ------------------------------------------------------------ rounds
 
-    def _evaluate(self, text: Tensor, length: int, tokens: Tensor) -> int | None:
-        if not 0 < length < MOST_BYTES:
+    def _evaluate(
+        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int = 256
+    ) -> int | None:
+        """By the kernel that reads the text, with its tables and what shared memory they take."""
+        if not 0 < len(text) < MOST_BYTES:
             return None
-        text = _aligned(text)
+        tiles = ceil_div(len(text), self.layout.tile)
+        for units in (UNITS * tiles, self.layout.team * tiles):
+            found = self._try(_aligned(text), kernel, lexer, lexer_bytes, units)
+            if found[ERROR] != NO_ROOM:
+                break
+        return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
+
+    def _try(
+        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int, units: int
+    ) -> list[int]:
+        """The control block after all rounds, with room for so many units of the first."""
         layout, table = self.layout, self.tables.data_ptr()
-        control = self._control()
-        control[LENGTH] = length
-        plan = self._plan(length)
-        self.rounds = len(plan) + 1
-        maps = sum(2 * chunks for chunks, _ in plan) + 4 * layout.threads
+        tiles, bound = ceil_div(len(text), layout.tile), whole(units, layout.threads)
+        control = torch.zeros(64, dtype=torch.int32, device=self.device)
+        of_tiles, room = self._ints(layout.tile_ints(tiles)), tiles * layout.tile
+        cells = room + layout.first_chunk  # entries are read a few at a time
+        rests = torch.empty(cells * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
+        given = [text.data_ptr(), len(text), control.data_ptr(), of_tiles.data_ptr(), table]
+        given += [*lexer, rests.data_ptr(), room]
+        shared = layout.tile_bytes + lexer_bytes + layout.shared_bytes
+        self._run_on_tiles(kernel, tiles, given, shared)
+        # The rest of the first round. All that follows is prepared while the GPU reads the text.
+        plan, first_items = self._plan(bound), self._most_items(bound)
+        self.rounds = len(plan) + 2
+        maps = 2 * bound + sum(2 * chunks for chunks, _ in plan) + 4 * layout.threads
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)
-        memory = self._ints(layout.round_ints(plan[0][0]))
-        most = [max((c for _, c in plan[i::2]), default=0) for i in (0, 1)]
-        texts = [self._ints(max(c, layout.threads * layout.chunk)) for c in most]  # by turns
-        entries = plan[0][0] * layout.first_chunk
-        rests = torch.empty(entries * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
-        item_stack = layout.stack_bytes(layout.chunk, 4)
-        for r, (chunks, capacity) in enumerate(plan):
-            blocks = ceil_div(chunks, layout.threads)
+        capacities = [first_items, *(items for _, items in plan)]
+        texts = [  # of the rounds by turns
+            self._ints(max([*capacities[i::2], layout.threads * layout.chunk])) for i in (0, 1)
+        ]
+        of_units = self._ints(layout.unit_ints(bound))
+        known = [control.data_ptr(), of_tiles.data_ptr(), of_units.data_ptr(), bound]
+        of_round = [control.data_ptr(), 0, of_units.data_ptr() + 4 * UNIT_INTS * bound, bound]
+        blocks = bound // layout.threads
+        self._run("unit_spine", None, [control.data_ptr(), of_tiles.data_ptr(), bound])
+        self._run("describe_all", blocks, known)
+        self._run("depth_spine", None, of_round)
+        self._run("link", blocks, of_round)
+        self._run("count_all", blocks, [*known, rests.data_ptr()])
+        self._run("item_spine", None, [*of_round, first_items])
+        self._run("write_all", blocks, [*known, rests.data_ptr(), texts[0].data_ptr()])
+        given = [*known, rests.data_ptr(), table, pool.data_ptr()]
+        shared = layout.compose_bytes + layout.shared_bytes
+        self._run_on_tiles("compose", tiles, given, shared)
+        # The others.
+        items = max(ceil_div(first_items, layout.chunk), layout.threads) * layout.chunk
+        rest_items = self._ints(items)
+        memory = self._ints(layout.round_ints(max([layout.threads, *(c for c, _ in plan)])))
+        shared = layout.stack_bytes + layout.shared_bytes
+        for r, (chunks, capacity) in enumerate(plan, 1):
+            blocks = chunks // layout.threads
             known = [control.data_ptr(), r, memory.data_ptr(), chunks]
-            following = texts[r % 2].data_ptr()
-            if r == 0:
-                given = [text.data_ptr(), control.data_ptr(), memory.data_ptr(), chunks, table]
-                given += [tokens.data_ptr(), rests.data_ptr()]
-                stack = layout.stack_bytes(layout.first_chunk, layout.cell.itemsize)
-                self._run("reduce_bytes", blocks, given, stack + 256 + layout.shared_bytes)
-            else:
-                stack = item_stack
-                given = [texts[1 - r % 2].data_ptr(), *known, table, pool.data_ptr()]
-                self._run(
-                    "reduce_items", blocks, [*given, rests.data_ptr()], stack + layout.shared_bytes
-                )
+            given = [texts[1 - r % 2].data_ptr(), *known, table, pool.data_ptr()]
+            self._run("reduce_items", blocks, [*given, rest_items.data_ptr()], shared)
             self._run("depth_spine", None, known)
             self._run("link", blocks, known)
             self._run("match", blocks, known)
             self._run("item_spine", None, [*known, capacity])
-            given = [*known, rests.data_ptr(), table, pool.data_ptr(), following]
-            self._run("contract", blocks, given, stack + layout.shared_bytes)
-            if r == 0:
-                most_items = max(ceil_div(plan[0][1], layout.chunk), layout.threads) * layout.chunk
-                rests = self._ints(most_items)
+            given = [*known, rest_items.data_ptr(), table, pool.data_ptr(), texts[r % 2].data_ptr()]
+            self._run("contract", blocks, given, shared)
         given = [texts[0].data_ptr(), texts[1].data_ptr(), control.data_ptr(), memory.data_ptr()]
-        given += [table, pool.data_ptr(), rests.data_ptr()]
-        self._run("finish", 1, given, item_stack + layout.shared_bytes)
-        found = control.tolist()
-        return None if found[ERROR] else found[RESULT]
+        given += [table, pool.data_ptr(), rest_items.data_ptr()]
+        self._run("finish", 1, given, shared)
+        return control.tolist()
 
-    def _plan(self, length: int) -> list[tuple[int, int]]:
-        """For each round but the last: the most chunks, in whole blocks, and items it may leave."""
-        layout = self.layout
+    def _most_items(self, chunks: int) -> int:
+        return 2 * chunks * (self.layout.longest + 2)
+
+    def _plan(self, units: int) -> list[tuple[int, int]]:
+        """For each round between the first and the last: the most chunks, in whole blocks, and
+        items it may leave.
+        """
+        layout, length = self.layout, self._most_items(units)
         plan: list[tuple[int, int]] = []
-        while not plan or length > layout.threads * layout.chunk:
-            chunks = ceil_div(length, layout.chunk if plan else layout.first_chunk)
-            length = min(length, 2 * chunks * (layout.longest + 2))
-            plan.append((ceil_div(chunks, layout.threads) * layout.threads, length))
+        while length > layout.threads * layout.chunk:
+            chunks = ceil_div(length, layout.chunk)
+            length = min(length, self._most_items(chunks))
+            plan.append((whole(chunks, layout.threads), length))
         return plan
+
+    def _run_on_tiles(self, kernel: str, tiles: int, arguments: Sequence[int], shared: int) -> None:
+        """A kernel on as many blocks as the GPU runs at the same time, which share the tiles."""
+        blocks = self.processors * self.layout.teams_at_once(shared)
+        self.launch(kernel, min(tiles, blocks), self.layout.team, shared, arguments)
 
     def _run(
         self, kernel: str, blocks: int | None, arguments: Sequence[int], shared: int = 0
@@ -190,11 +204,12 @@ class GpuEngine:
         threads = self.layout.threads if blocks else self.layout.spine
         self.launch(kernel, blocks or 1, threads, shared, arguments)
 
-    def _control(self) -> Tensor:
-        return torch.zeros(64, dtype=torch.int32, device=self.device)
-
     def _ints(self, count: int) -> Tensor:
         return torch.empty(max(count, 1), dtype=torch.int32, device=self.device)
+
+
+def _processors(device: torch.device) -> int:
+    return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _aligned(text: Tensor) -> Tensor:
@@ -205,11 +220,12 @@ def _aligned(text: Tensor) -> Tensor:
 class CupyLauncher:
     """The kernels on the GPU, compiled at first use; CuPy keeps what it compiled."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, options: Sequence[str], code: str | None = None) -> None:
         self.cupy: Any = importlib.import_module("cupy")
-        options = ("-std=c++17", *layout.options)
-        self.module = self.cupy.RawModule(code=source(), options=options, backend="nvrtc")
+        options = ("-std=c++17", *options)
+        self.module = self.cupy.RawModule(code=code or source(), options=options, backend="nvrtc")
         self.kernels: dict[str, Any] = {}
+        self.stream: tuple[int, Any] = (-1, None)  # torch's, and the same as CuPy knows it
 
     def __call__(
         self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
@@ -217,13 +233,18 @@ class CupyLauncher:
         if kernel not in self.kernels:
             self.kernels[kernel] = self.module.get_function(kernel)
         function = self.kernels[kernel]
-        if shared > 48 << 10 and function.max_dynamic_shared_size_bytes < shared:
+        if shared > USUAL_SHARED and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
         function((blocks,), (threads,), tuple(arguments), shared_mem=shared, stream=self._stream())
 
     def _stream(self) -> Any:
-        """Torch's, as CuPy knows it."""
-        streams, pointer = self.cupy.cuda, torch.cuda.current_stream().cuda_stream
+        pointer = torch.cuda.current_stream().cuda_stream
+        if pointer != self.stream[0]:
+            self.stream = pointer, self._known_to_cupy(pointer)
+        return self.stream[1]
+
+    def _known_to_cupy(self, pointer: int) -> Any:
+        streams = self.cupy.cuda
         if pointer == 0:
             return streams.Stream.null
         if hasattr(streams.Stream, "from_external"):  # CuPy 14

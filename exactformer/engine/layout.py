@@ -11,15 +11,24 @@ from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.tensor import longest_span
 
 HERE = Path(__file__).parent
+TEAM = 128  # threads of a block that reduces a tile of the text
 FIRST_CHUNK = 128  # bytes of the text that a thread reduces
 CHUNK = 64  # items that it reduces in later rounds
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
 NONE = 15  # stands for no value in a map
 NOTED = 8  # segments of a chunk that are noted
+UNIT_INTS = 11  # of a unit, before those of a round
 SPINE = 1024  # threads of the blocks that add up
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
+LEVEL = 41  # entries of a tile that a thread reduces again; 1 more is an odd number of words
+THREADS_AT_ONCE = 1024  # of a processor, with the registers that kernels on tiles may have
+SHARED_IN_ALL = 227 << 10  # bytes of a processor, of recent GPUs
+OWN_SHARED = (
+    3 << 10
+)  # bytes at most that a kernel declares itself, or the system takes of each block
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
+PARTS = {np.uint8: np.uint16, np.uint16: np.uint32, np.uint32: np.uint32}  # with a bit to spare
 
 
 class Layout:
@@ -28,7 +37,9 @@ class Layout:
     def __init__(
         self,
         automaton: SpanAutomaton,
+        team: int = TEAM,
         first_chunk: int = FIRST_CHUNK,
+        level: int = LEVEL,
         chunk: int = CHUNK,
         fan: int = FAN,
         spine: int = SPINE,
@@ -38,21 +49,25 @@ class Layout:
         self.space, self.bad = self.tokens, self.tokens + 1
         self.width = self.tokens + 2
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
-        self.spine = spine
+        self.team, self.level, self.spine = team, level, spine
         trap = states  # one more state, that nothing leads out of
-        self.cell = np.dtype(next(t for t in CELLS if trap < 1 << 8 * np.dtype(t).itemsize))
+        floor = states + 1  # and one outside of all spans: see reduce.h
+        self.cell = np.dtype(next(t for t in CELLS if floor < 1 << 8 * np.dtype(t).itemsize))
         table = np.full((states + 1, self.width), trap)
         table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
         table[:, self.space] = np.arange(states + 1)
         table[:, CLOSE] = self.bad
         value = automaton.value
         table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        self.states, self.start = states + 1, automaton.start
-        cells, maps = [table], np.zeros((0, 16))
+        self.states, self.start = states + 2, automaton.start
+        outside = np.full((1, self.width), floor)
+        whole_table = np.concatenate([table, outside])
+        whole_table[:, OPEN] = self.start
+        cells, maps = [whole_table], np.zeros((0, 16))
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
-            cells += [enter, onward]
+            cells += [np.append(enter, 0), onward]  # nothing enters outside of spans
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)
             maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
@@ -78,22 +93,58 @@ class Layout:
             "HOLES": self.holes,
             "START": self.start,
             "CELL": CELLS[self.cell.type],
+            "PART": CELLS[PARTS[self.cell.type]],
             "TABLE_BYTES": len(self.tables),
             "TABLE_SHARED": int(self.table_shared),
+            "TEAM": self.team,
             "FIRST_CHUNK": self.first_chunk,
+            "LEVEL": self.level,
             "CHUNK": self.chunk,
             "FAN": self.fan,
             "SPINE": self.spine,
         }
         return tuple(f"-D{name}={value}" for name, value in constants.items())
 
-    def stack_bytes(self, chunk: int, entry_bytes: int) -> int:
+    @property
+    def tile(self) -> int:
+        """Bytes of the text that a block reduces."""
+        return self.team * self.first_chunk
+
+    @property
+    def tile_bytes(self) -> int:
+        """Of shared memory, for the stacks of a tile and for what is reduced again."""
+        part = np.dtype(PARTS[self.cell.type]).itemsize
+        share = 4 // self.cell.itemsize
+        step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
+        columns = whole((self.first_chunk + 1) * step, 16)
+        return whole(self.team * (self.level + 1), 16) * part + columns * self.cell.itemsize
+
+    def teams_at_once(self, shared: int) -> int:
+        """Blocks that a processor of the GPU has room for, by threads and by shared memory."""
+        return max(1, min(THREADS_AT_ONCE // self.team, SHARED_IN_ALL // (shared + OWN_SHARED)))
+
+    @property
+    def stack_bytes(self) -> int:
         """Of a block's stacks in shared memory: see `Column` in reduce.h."""
-        return chunk * (self.threads + (entry_bytes == 4)) * entry_bytes
+        return whole((self.chunk + 1) * (self.threads + 1), 4) * 4
+
+    @property
+    def compose_bytes(self) -> int:
+        """Of shared memory, for the maps and the entries of a tile."""
+        words = self.first_chunk * self.cell.itemsize // 4 + 1
+        return 2 * self.team * self.map_bytes + whole(self.team * words, 4) * 4
 
     @property
     def shared_bytes(self) -> int:
         return len(self.tables) if self.table_shared else 0
+
+    def tile_ints(self, tiles: int) -> int:
+        """Room for what is known of tiles: see `Tiles` in tiles.h."""
+        return tiles * (4 + 2 * (self.team + 1) + self.team)
+
+    def unit_ints(self, units: int) -> int:
+        """Room for what is known of units: see `Units` in units.h."""
+        return UNIT_INTS * units + self.round_ints(units)
 
     def round_ints(self, chunks: int) -> int:
         """Room for what a round knows of its chunks and blocks: see `Round` in chunks.h."""
@@ -101,8 +152,7 @@ class Layout:
         for _ in range(10):  # levels, more than 32-bit numbers of chunks can have
             tree += size
             size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
-        bits = ceil_div(max(self.first_chunk, self.chunk), 32)
-        of_a_chunk = 5 + 2 * bits + NOTED
+        of_a_chunk = 5 + 2 * ceil_div(self.chunk, 32) + NOTED
         of_a_block = 4 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree
 
@@ -139,6 +189,11 @@ def _holes(
 
 def ceil_div(whole: int, size: int) -> int:
     return -(-whole // size)
+
+
+def whole(count: int, size: int) -> int:
+    """The least multiple of `size` that is no less than `count`."""
+    return ceil_div(count, size) * size
 
 
 def source() -> str:

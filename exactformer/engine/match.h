@@ -30,8 +30,8 @@ template <int N> __device__ void add_up_depths(Round &round, int *control) {
 }
 
 // A set of entries of a chunk, kept in registers.
-template <int SIZE> struct Entries {
-    enum { WORDS = ceil_div(SIZE, 32) };
+struct Entries {
+    enum { WORDS = ceil_div(CHUNK, 32) };
     unsigned int word[WORDS];
 
     __device__ void load(const unsigned int *from, int apart, int before) {
@@ -72,7 +72,7 @@ template <int SIZE> struct Entries {
         }
         return start;
     }
-    // The first one, taken out; SIZE where none is left.
+    // The first one, taken out; CHUNK where none is left.
     __device__ int take() {
         int which = WORDS - 1;
         unsigned int bits = word[WORDS - 1];
@@ -82,7 +82,7 @@ template <int SIZE> struct Entries {
         }
 #pragma unroll
         for (int w = 0; w < WORDS; w++) word[w] = w == which ? bits & (bits - 1) : word[w];
-        return bits ? which * 32 + __ffs(bits) - 1 : SIZE;
+        return bits ? which * 32 + __ffs(bits) - 1 : CHUNK;
     }
 };
 
@@ -108,21 +108,21 @@ template <int SIDE> struct Partners {
 };
 
 // The entry of the innermost `(` of a segment of `)`.
-template <int SIZE> __device__ inline int innermost(const Partners<-1> &partner) {
-    return partner.at * SIZE + partner.round.before(partner.at) + partner.level - partner.floor - 1;
+__device__ inline int innermost(const Partners<-1> &partner) {
+    return partner.at * CHUNK + partner.round.before(partner.at) + partner.level - partner.floor - 1;
 }
 
 // How many items and maps a chunk adds to the next text.
-template <int SIZE> __device__ void count_chunk(Round &round, int chunk, int *items, int *maps) {
+__device__ void count_chunk(Round &round, int chunk, int *items, int *maps) {
     int low = round.lowest(chunk), before = round.before(chunk), closing = round.closing(chunk);
-    Entries<SIZE> closes, firsts;
+    Entries closes, firsts;
     closes.load(round.closes + chunk, round.bound, before);
     firsts.clear();
     Partners<-1> opener(round, chunk, low, low + closing);
     for (int count = 0, segment = 0, length; count < closing; segment++, count += length) {
         length = opener.next();
         if (segment < NOTED) {
-            round.inner[(size_t)segment * round.bound + chunk] = innermost<SIZE>(opener);
+            round.inner[(size_t)segment * round.bound + chunk] = innermost(opener);
         }
         opener.pass(length);
         int at = closes[count];
@@ -152,9 +152,9 @@ __device__ void link_of(int block, Round &round) {
     round.right[chunk] = nearest<1>(round, chunk, low);
 }
 
-template <int SIZE> __device__ void match_of(int block, Round &round) {
+__device__ void match_of(int block, Round &round) {
     int chunk = block * THREADS + threadIdx.x, items = 0, maps = 0, all_items, all_maps;
-    if (chunk < round.chunks) count_chunk<SIZE>(round, chunk, &items, &maps);
+    if (chunk < round.chunks) count_chunk(round, chunk, &items, &maps);
     int items_before = sum_before<THREADS>(items, &all_items);
     int maps_before = sum_before<THREADS>(maps, &all_maps);
     if (chunk < round.chunks) round.place[chunk] = items_before | maps_before << 16;

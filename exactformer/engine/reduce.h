@@ -2,86 +2,87 @@
 
 // One thread's stack is a column of shared memory. The columns of a warp lie in different banks, so
 // that its threads never wait for each other, whatever the heights of their stacks.
-template <class Entry> struct Column {
-    enum { SHARE = 4 / sizeof(Entry), SPREAD = THREADS % (32 * SHARE) == 0 };
-    enum { STEP = sizeof(Entry) == 4 ? THREADS + 1 : THREADS };  // odd: rows can be filled at once
+template <class Entry, int N> struct Column {
+    enum { SHARE = 4 / sizeof(Entry), SPREAD = N % (32 * SHARE) == 0 };
+    enum { STEP = sizeof(Entry) == 4 ? N + 1 : SPREAD ? N : N + 4 };  // odd: rows can be filled at once
     static __device__ int of(int thread) {
         int warp = thread / 32, lane = thread % 32;
         return SPREAD ? (warp / SHARE * 32 + lane) * SHARE + warp % SHARE : thread;
     }
 };
 
-template <class Entry> struct Reducer {
+// FLOOR is the state outside of all spans that were opened in the chunk. It is left for START, and all
+// tokens lead back to it: what is read there, and what a span becomes that is closed there, is kept.
+template <class Entry, int STEP> struct Reducer {
     const Cell *table;
     const Byte *pool;
-    Entry *stack;       // entry i is stack[i * STEP]
-    int height, floor;  // entries, and those of them that no `(` of this chunk comes before
-    Cell state;         // of the innermost span that was opened in this chunk
-    enum { STEP = Column<Entry>::STEP };
+    Entry *stack;        // entry i is stack[i * STEP]
+    int top, ground;     // entries, and those of them that no `(` of this chunk comes before: by STEP
+    unsigned int state;  // of the innermost span that was opened in this chunk
 
-    __device__ Reducer(const Cell *table_, const Byte *pool_, void *room)
-        : table(table_), pool(pool_), stack((Entry *)room + Column<Entry>::of(threadIdx.x)),
-          height(0), floor(0), state(0) {}
+    __device__ Reducer(const Cell *table_, const Byte *pool_, Entry *stack_)
+        : table(table_), pool(pool_), stack(stack_), top(0), ground(0), state(FLOOR) {}
 
-    // `item` is a token, or what stands for `(` or `)`; an opening one goes on with `inside`.
-    __device__ inline void take(Item item, bool opens, bool closes, Cell inside) {
-        if (closes && height > floor) {
-            Item token = table[state * WIDTH + CLOSE];
-            if (item & MAPPED) token = apply(pool, item, token);
-            state = (Cell)stack[--height * STEP];
-            item = token;
+    // A token, or what stands for `(` with the state inside, or for `)` with a map. There are no
+    // branches to speak of: the threads of a warp read different things.
+    __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
+        unsigned int found = inside;
+        if (!opens) found = table[state * WIDTH + (closes ? CLOSE : item)];
+        if (opens) push(state);
+        if (closes && state != FLOOR) {
+            if (sizeof(Entry) == 4 && (item & MAPPED)) found = apply(pool, item, found);
+            item = found;
+            found = table[pop() * WIDTH + item];
         }
-        if (opens) {
-            stack[height++ * STEP] = (Entry)state;
-            state = inside;
-        } else if (height > floor) {
-            state = table[state * WIDTH + item];
-        } else if (item != SPACE) {
-            stack[height++ * STEP] = (Entry)item;
-            floor++;
+        go_on(found, item);
+    }
+    // The same of plain tokens, for which the table has all.
+    __device__ inline void take(unsigned int token) {
+        unsigned int found = table[state * WIDTH + token];
+        if (token == OPEN) push(state);
+        if (token == CLOSE && state != FLOOR) {
+            token = found;
+            found = table[pop() * WIDTH + token];
+        }
+        go_on(found, token);
+    }
+    __device__ inline void go_on(unsigned int found, Item item) {
+        state = found;
+        if (found == FLOOR && item != SPACE) {
+            push(item);
+            ground = top;
         }
     }
+    __device__ inline void push(Item entry) {
+        stack[top] = (Entry)entry;
+        top += STEP;
+    }
+    __device__ inline Item pop() {
+        top -= STEP;
+        return stack[top];
+    }
+    __device__ int closing() const {
+        int count = 0;
+        for (int i = 0; i < ground; i += STEP) count += is_close(stack[i]);
+        return count;
+    }
+    __device__ int height() const { return top / STEP; }
+    __device__ int floor() const { return ground / STEP; }
+    __device__ int opening() const { return (top - ground) / STEP; }
     // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it.
-    __device__ inline Entry left(int i) const {
-        return i < floor ? stack[i * STEP] : i + 1 < height ? stack[(i + 1) * STEP] : (Entry)state;
-    }
-    // Leaves it in the chunk's rest; counts `)` and notes where they are.
-    __device__ int write(Entry *rest, unsigned int *closes, int apart) const {
-        union {
-            uint4 whole;
-            Entry entry[16 / sizeof(Entry)];
-        } some;
-        const int many = 16 / sizeof(Entry);
-        int closing = 0;
-        unsigned int bits = 0;
-        for (int i = 0; i < height; i += many) {
-#pragma unroll
-            for (int k = 0; k < many; k++) {
-                Entry entry = i + k < height ? left(i + k) : 0;
-                some.entry[k] = entry;
-                if (i + k < floor && is_close(entry)) closing++, bits |= 1u << (i + k) % 32;
-            }
-            *(uint4 *)(rest + i) = some.whole;
-            if ((i + many) % 32 == 0 || i + many >= height) {
-                closes[(size_t)(i / 32) * apart] = bits;
-                bits = 0;
-            }
-        }
-        return closing;
-    }
+    // `end` puts the last of these behind the stack, where there is a row more than it can be high.
+    __device__ void end() { stack[top] = (Entry)state; }
+    __device__ inline Entry left(int i) const { return stack[(i + (i >= floor())) * STEP]; }
 };
 
-// Counts the chunk's parentheses and adds its least depth to the tree.
-__device__ void describe(Round &round, int block, int before, int closing, int opening) {
+// Counts the parentheses of a chunk or unit and adds its least depth to the tree.
+__device__ void describe(Round &round, int block, int closing, int opening) {
     __shared__ int lows[THREADS];
     int chunk = block * THREADS + threadIdx.x, rise;
     bool exists = chunk < round.chunks;
     int low = sum_before<THREADS>(opening - closing, &rise) - closing;
     lows[threadIdx.x] = exists ? low : 0x7fffffff;
-    if (exists) {
-        round.shape[chunk] = before | closing << 8 | opening << 16;
-        round.low[chunk] = low;
-    }
+    if (exists) round.low[chunk] = low;
     __syncthreads();
     int *groups = round.low + round.bound, *blocks = groups + above(round.bound);
     int group = threadIdx.x * FAN;
@@ -100,39 +101,12 @@ __device__ void describe(Round &round, int block, int before, int closing, int o
     }
 }
 
-// Bytes of the text, or token ids: `tokens` says what each byte is.
-__device__ void reduce_bytes_of(int block, Round &round, const Byte *text, int length,
-                                const Cell *table, const Byte *tokens, void *room, Cell *rests) {
-    Reducer<Cell> reducer(table, 0, room);
-    int chunk = block * THREADS + threadIdx.x, closing = 0;
-    if (chunk < round.chunks) {
-        size_t start = (size_t)chunk * FIRST_CHUNK, at = start;
-        size_t end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
-        for (; at + 16 <= end; at += 16) {
-            uint4 some = *(const uint4 *)(text + at);
-            unsigned int words[4] = {some.x, some.y, some.z, some.w};
-            Byte read[16];  // all before the first is used, since they do not wait for each other
-#pragma unroll
-            for (int k = 0; k < 16; k++) read[k] = tokens[words[k / 4] >> 8 * (k % 4) & 255];
-#pragma unroll
-            for (int k = 0; k < 16; k++) {
-                reducer.take(read[k], read[k] == OPEN, read[k] == CLOSE, START);
-            }
-        }
-        for (; at < end; at++) {
-            Item token = tokens[text[at]];
-            reducer.take(token, token == OPEN, token == CLOSE, START);
-        }
-        closing = reducer.write(rests + start, round.closes + chunk, round.bound);
-    }
-    describe(round, block, reducer.floor, closing, reducer.height - reducer.floor);
-}
-
 // Items, which first come to lie in the columns of the stacks: no stack is higher than what its
 // thread has read.
 __device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
                                 const Cell *table, const Byte *pool, void *room, Item *rests) {
-    Reducer<Item> reducer(table, pool, room);
+    enum { STEP = Column<Item, THREADS>::STEP };
+    Reducer<Item, STEP> reducer(table, pool, (Item *)room + Column<Item, THREADS>::of(threadIdx.x));
     int chunk = block * THREADS + threadIdx.x, closing = 0;
     size_t first = (size_t)block * THREADS * CHUNK;
     const int many = 16;  // loads on their way at the same time
@@ -146,7 +120,7 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
 #pragma unroll
         for (int k = 0; k < many; k++) {
             int i = start + k * THREADS;
-            ((Item *)room)[i % CHUNK * Column<Item>::STEP + i / CHUNK] = some[k];
+            ((Item *)room)[i % CHUNK * STEP + i / CHUNK] = some[k];
             if (!(some[k] & OPENED) && (some[k] & MAPPED)) prefetch(pool, some[k]);
         }
     }
@@ -155,10 +129,24 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
         size_t start = (size_t)chunk * CHUNK;
         int count = start + CHUNK < length ? CHUNK : (int)(length - start);
         for (int i = 0; i < count; i++) {
-            Item item = reducer.stack[i * Column<Item>::STEP];
+            Item item = reducer.stack[i * STEP];
             reducer.take(item, item & OPENED, is_close(item), (Cell)(item & ~OPENED));
         }
-        closing = reducer.write(rests + start, round.closes + chunk, round.bound);
+        reducer.end();
+        // What is left, and a bit for each `)`.
+        int height = reducer.height(), floor = reducer.floor();
+        unsigned int bits = 0;
+        for (int i = 0; i < height; i++) {
+            Item item = reducer.left(i);
+            rests[start + i] = item;
+            if (i < floor && is_close(item)) bits |= 1u << i % 32;
+            if (i % 32 == 31 || i + 1 == height) {
+                round.closes[chunk + (size_t)(i / 32) * round.bound] = bits;
+                bits = 0;
+            }
+        }
+        closing = reducer.closing();
+        round.shape[chunk] = floor | closing << 8 | reducer.opening() << 16;
     }
-    describe(round, block, reducer.floor, closing, reducer.height - reducer.floor);
+    describe(round, block, closing, reducer.opening());
 }

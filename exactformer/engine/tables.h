@@ -26,6 +26,21 @@ struct Tables {
 // be closed is one of few maps. Maps are 16 bytes: entry v is what becomes of value v, NONE of NONE.
 enum { NONE = 15 };
 
+// Four of the eight bytes of `low` and `high`, all less than 128, by the digits of `which`; where a
+// digit is 8 or more, zero.
+__device__ inline unsigned int pick(unsigned int low, unsigned int high, unsigned int which) {
+#ifdef EMULATED
+    unsigned int chosen = __byte_perm(low, high, which);
+    for (int i = 0; i < 4; i++) {
+        if (which >> 4 * i & 8) chosen &= ~(255u << 8 * i);
+    }
+#else
+    unsigned int chosen;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(chosen) : "r"(low), "r"(high), "r"(which));
+#endif
+    return chosen;
+}
+
 struct Through {
     enum { WORDS = (VALUES + 3) / 4 };
     unsigned int word[WORDS];
@@ -34,16 +49,13 @@ struct Through {
     __device__ void reset() {
 #pragma unroll
         for (int w = 0; w < WORDS; w++) word[w] = 0x03020100u + w * 0x04040404u;
+        hole = 0;  // tokens may be read that nobody asks about
     }
     __device__ void map(const uint4 &map) {
 #pragma unroll
         for (int w = 0; w < WORDS; w++) {  // four entries at once
-            unsigned int which = word[w] & 0x07070707u;
-            which = (which | which >> 4) & 0x00ff00ffu;
-            which = (which | which >> 8) & 0xffffu;
-            unsigned int low = __byte_perm(map.x, map.y, which);
-            unsigned int high = __byte_perm(map.z, map.w, which);
-            word[w] = low ^ ((low ^ high) & (word[w] >> 3 & 0x01010101u) * 255);
+            unsigned int which = __byte_perm(word[w] | word[w] >> 4, 0, 0x4420);
+            word[w] = pick(map.x, map.y, which) | pick(map.z, map.w, which ^ 0x8888u);
         }
     }
     __device__ void enter(const Tables &tables, Cell state) { hole = tables.enter[state]; }
@@ -51,8 +63,14 @@ struct Through {
         hole = tables.onward[hole * WIDTH + token];
     }
     __device__ void leave(const Tables &tables) { map(tables.maps[hole]); }
-    __device__ void go_through(const Byte *pool, Item item) {
-        map(*(const uint4 *)(pool + (size_t)(item & ~MAPPED) * MAP_BYTES));
+    __device__ void go_through(const Byte *pool, int number) {
+        map(*(const uint4 *)(pool + (size_t)number * MAP_BYTES));
+    }
+    __device__ void load(const Byte *pool, int number) {
+        uint4 map = *(const uint4 *)(pool + (size_t)number * MAP_BYTES);
+        unsigned int all[4] = {map.x, map.y, map.z, map.w};
+#pragma unroll
+        for (int w = 0; w < WORDS; w++) word[w] = all[w];
     }
     __device__ void store(Byte *pool, int map) const {
         unsigned int all[4] = {~0u / 17, ~0u / 17, ~0u / 17, ~0u / 17};  // NONE everywhere
@@ -71,24 +89,32 @@ __device__ inline Item apply(const Byte *pool, Item map, Item token) {
 // For many values, or many holes: the automaton is run for each value. Maps hold tokens.
 struct Through {
     Item value[VALUES];
+    Cell state[VALUES];  // inside the next span that they are on their way out of
 
     __device__ void reset() {
 #pragma unroll
-        for (int v = 0; v < VALUES; v++) value[v] = FIRST_VALUE + v;
+        for (int v = 0; v < VALUES; v++) value[v] = FIRST_VALUE + v, state[v] = 0;
     }
-    __device__ void enter(const Tables &tables, Cell state) {
+    __device__ void enter(const Tables &tables, Cell around) {
 #pragma unroll
-        for (int v = 0; v < VALUES; v++) value[v] = tables.next[state * WIDTH + value[v]];
+        for (int v = 0; v < VALUES; v++) state[v] = tables.next[around * WIDTH + value[v]];
     }
     __device__ void read(const Tables &tables, Item token) {
 #pragma unroll
-        for (int v = 0; v < VALUES; v++) value[v] = tables.next[value[v] * WIDTH + token];
+        for (int v = 0; v < VALUES; v++) state[v] = tables.next[state[v] * WIDTH + token];
     }
-    __device__ void leave(const Tables &tables) { read(tables, CLOSE); }
-    __device__ void go_through(const Byte *pool, Item item) {
-        const Byte *map = pool + (size_t)(item & ~MAPPED) * MAP_BYTES - FIRST_VALUE;
+    __device__ void leave(const Tables &tables) {
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) value[v] = tables.next[state[v] * WIDTH + CLOSE];
+    }
+    __device__ void go_through(const Byte *pool, int number) {
+        const Byte *map = pool + (size_t)number * MAP_BYTES - FIRST_VALUE;
 #pragma unroll
         for (int v = 0; v < VALUES; v++) value[v] = value[v] == BAD ? BAD : map[value[v]];
+    }
+    __device__ void load(const Byte *pool, int number) {
+#pragma unroll
+        for (int v = 0; v < VALUES; v++) value[v] = pool[(size_t)number * MAP_BYTES + v];
     }
     __device__ void store(Byte *pool, int map) const {
 #pragma unroll

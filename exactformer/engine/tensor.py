@@ -24,12 +24,12 @@ from torch import Tensor
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.expression import packs
-from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK
+from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK, WORD
 from exactformer.engine.automaton import SpanAutomaton
 
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
-WORD_MASK = (1 << 32) - 1
-ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's; as in words.h
+ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's
+ENDS, BRACKET_BITS = 0x8000, 13  # as words.h: a lexeme ended before this byte; its kind of bracket
 
 
 class TensorEngine:
@@ -231,32 +231,32 @@ class Words:
             tokens[same & (length == len(spelling))] = token
         return tokens
 
-    def lexicon(self) -> tuple[NDArray[np.uint32], int, int]:
-        """The spellings by a hash that no two share, as `Spelling` in words.h has them; the bits of
-        the hash, and its factor.
-        """
-        padded = [spelling.ljust(LONGEST_WORD, b"\0") for spelling in self.spellings]
-        keys = np.frombuffer(b"".join(padded), np.uint32).reshape(len(padded), -1)
-        hashes = [_hash(spelling, row) for spelling, row in zip(self.spellings, keys, strict=True)]
-        bits, factor = max(4, len(keys).bit_length() + 1), 0x9E3779B1
-        for attempt in range(1, 10_000):
-            indices = [(hashed * factor & WORD_MASK) >> (32 - bits) for hashed in hashes]
-            if len(set(indices)) == len(indices):
-                break
-            factor = (factor * 1664525 + 1013904223) & WORD_MASK | 1
-            bits += attempt % 100 == 0
-        else:
-            raise AssertionError("some hash tells the spellings apart")
-        lexicon = np.zeros((1 << bits, 8), dtype=np.uint32)
-        lexicon[indices, :4] = keys
-        lexicon[indices, 4] = list(self.spellings.values())
-        lexicon[indices, 5] = list(map(len, self.spellings))
-        return lexicon.ravel(), bits, factor
-
-
-def _hash(spelling: bytes, words: NDArray[np.uint32]) -> int:
-    """As in words.h: of a short spelling its first word, else of all of them."""
-    first, *others = words.tolist()
-    for word in others if len(spelling) > 4 else ():
-        first = (first * 31 + word) & WORD_MASK
-    return first
+    def lexer(self, unknown: int) -> tuple[NDArray[np.uint8], int, int]:
+        """The automaton that words.h reads lexemes with, its number of nodes and of columns."""
+        kinds, ends = [BLANK, WORD, MARK], [unknown] * 3  # of nodes: blanks, and unknown lexemes
+        children: dict[tuple[int, int], int] = {}  # by node and byte; the root is -1
+        for spelling, token in self.spellings.items():
+            node = -1
+            for byte in spelling:
+                if (node, byte) not in children:
+                    children[node, byte] = len(kinds)
+                    kinds.append(int(self.classes[byte]))
+                    ends.append(unknown)
+                node = children[node, byte]
+            ends[node] = token
+        used = sorted({byte for spelling in self.spellings for byte in spelling})
+        columns = self.classes.astype(np.uint8)  # of bytes that no spelling has: by their class
+        columns[used] = np.arange(3, 3 + len(used))
+        following = np.zeros((len(kinds), 3 + len(used)), dtype=np.uint16)
+        for node, kind in enumerate(kinds):
+            for column, byte in enumerate([None, None, None, *used]):
+                other = column if byte is None else int(self.classes[byte])
+                goes_on = other == kind and other <= MARK
+                after = None if byte is None else children.get((node if goes_on else -1, byte))
+                after = min(other, MARK) if after is None else after
+                bracket = max(0, other - MARK) << BRACKET_BITS
+                following[node, column] = after | bracket | (0 if goes_on or node == 0 else ENDS)
+        before = np.where(self.classes <= MARK, self.classes, BLANK).astype(np.uint8)
+        tokens = np.array(ends, dtype=np.uint8)
+        tables = np.concatenate([columns, before, following.ravel().view(np.uint8), tokens])
+        return np.pad(tables, (0, -len(tables) % 16)), len(kinds), 3 + len(used)

@@ -82,8 +82,10 @@ def sure_recipe_for(algebra: Algebra) -> Recipe:
     if bags <= FEW:  # sure as it is
         return recipe
     if bags <= SOME:
-        return replace(recipe, give_up=None, steps=8_000)
-    return replace(recipe, open_bits=0.3, steps=6_000)
+        return replace(
+            recipe, give_up=None, feedforward_rate=0.03, attention_rate=0.003, steps=16_000
+        )
+    return replace(recipe, open_bits=0.3, feedforward_rate=0.03, steps=6_000)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,173 @@
+"""What `rows.cu` reads texts by: the lexicon of an algebra and its automaton, as tables.
+
+The lexer is an automaton as well, with a node for what was read of a lexeme. A lexeme is known when
+the byte after it has been seen: then its token is given, and the next lexeme begins with that byte.
+A word goes on as long as word bytes follow, a mark as long as some mark goes on like that. What is
+no symbol is refused, as the token UNKNOWN. What only others can read is the token LOST: a mark that
+breaks off, where a shorter one could be read, and a bracket of another kind than those before it in
+the row.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, SPACES, WORD
+from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.layout import CELLS
+from exactformer.engine.tensor import Words
+
+MALFORMED, LEFT = 255, 254  # instead of the index of a value: no expression; to be read by others
+MOST_ENTRIES = 1 << 24  # of the lexer: a node is a number of 24 bits
+SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
+BRACKETS = {b"(": "()", b")": "()", b"[": "[]", b"]": "[]"}
+
+
+class Node(NamedTuple):
+    """Of the lexer."""
+
+    read: bytes  # of a symbol; nothing where no lexeme may go on
+    token: int  # that it is, if it ends here
+    brackets: str = ""  # which ones the row has had, where there are two kinds
+
+
+class RowTables:
+    """Tables, and the constants that they have the kernels compiled with."""
+
+    def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
+        tokens = len(algebra.vocabulary)
+        self.space, self.unknown, self.lost, self.end = range(tokens, tokens + 4)
+        self.words = Words(algebra)
+        spellings = self.words.spellings
+        self.readable = algebra.lexicon.by_bytes and not any(
+            bracket in spelling and bracket != spelling
+            for spelling in spellings
+            for bracket in BRACKETS
+        )
+        # Else a byte is a token whatever stands beside it.
+        self.has_lexer = self.words.has_longer or not self.words.bytes_suffice
+        self._spaces = {space.encode() for space in SPACES}
+        longer = (*spellings, *self._spaces)
+        self._prefixes = {s[:i] for s in longer for i in range(1, len(s) + 1)}
+        self.table = self._table(automaton)
+        self.lexer, _ = self._lexer(ord("\n")) if self.readable else _NO_LEXER
+        self.readable = self.readable and self.lexer.size < MOST_ENTRIES
+
+    def classes(self, separator: int) -> NDArray[np.uint8]:
+        """By byte, what the kernels look up first, for rows that end with a separator."""
+        return self._lexer(separator)[1].astype(np.uint8)
+
+    @property
+    def constants(self) -> dict[str, int | str]:
+        return {
+            "OPEN": OPEN,
+            "CLOSE": CLOSE,
+            "SPACE": self.space,
+            "END": self.end,
+            "WIDTH": self.table.shape[1],
+            "CELL": CELLS[self.table.dtype.type],
+            "LEFT": LEFT,
+            "MALFORMED": MALFORMED,
+            "NODES": len(self.lexer),
+            "CLASSES": self.lexer.shape[1],
+            "TABLE_BYTES": len(padded(self.table)),
+            "TABLE_SHARED": int(_is_small(self.table)),
+            "LEXER_BYTES": len(padded(self.lexer)),
+            "LEXER_SHARED": int(_is_small(self.lexer)),
+        }
+
+    @property
+    def shared_bytes(self) -> int:
+        return 256 + sum(len(padded(part)) for part in (self.lexer, self.table) if _is_small(part))
+
+    def _table(self, automaton: SpanAutomaton) -> NDArray[np.unsignedinteger]:
+        """By state and token, the next state; but a span's value, as a token, where it closes, and
+        a row's code where that ends. Two more states: `wrong`, from which no value can come, and
+        `lost`, from which nothing can come but the code LEFT.
+        """
+        states, tokens = automaton.step.shape
+        wrong, lost = states, states + 1
+        cell = next(t for t in CELLS if lost < 1 << 8 * np.dtype(t).itemsize)
+        table = np.full((states + 2, tokens + 4), wrong, dtype=cell)
+        table[:states, :tokens] = np.where(automaton.step < 0, wrong, automaton.step)
+        table[lost] = lost
+        table[:, OPEN] = automaton.start  # whether a span may stand here is seen when it closes
+        table[:states, CLOSE] = np.where(
+            automaton.value < 0, self.unknown, FIRST_VALUE + automaton.value
+        )
+        table[wrong:, CLOSE] = self.unknown, self.lost
+        table[:, self.space] = np.arange(states + 2)
+        table[:, self.lost] = lost
+        table[:states, self.end] = np.where(automaton.final < 0, MALFORMED, automaton.final)
+        table[wrong:, self.end] = MALFORMED, LEFT
+        return table
+
+    def _lexer(self, separator: int) -> tuple[NDArray[np.uint32], NDArray[np.integer]]:
+        """By node and class, the number of the next node's first entry << 8 | the token; and the
+        classes of bytes. Only these depend on the separator.
+        """
+        if not self.has_lexer:
+            tokens = self.words.byte_tokens(self.space, self.unknown)
+            tokens[128:] = self.lost  # it may be white space
+            tokens[separator] = self.end
+            return _NO_LEXER[0], tokens
+        nodes = [Node(b"", self.space), Node(b"", self.end)]
+        numbers = {node: i for i, node in enumerate(nodes)}
+        rows: list[list[int]] = []
+        for node in nodes:  # grows while it is gone through
+            row: list[int] = []
+            for byte in range(256):
+                token, following = self._read(node, byte, separator)
+                if following not in numbers:
+                    numbers[following] = len(nodes)
+                    nodes.append(following)
+                row.append(numbers[following] << 8 | token)
+            rows.append(row)
+        columns, classes = np.unique(np.array(rows), axis=1, return_inverse=True)
+        lexer = (columns >> 8) * columns.shape[1] << 8 | columns & 255
+        return lexer.astype(np.uint32), classes.reshape(-1)
+
+    def _read(self, node: Node, byte: int, separator: int) -> tuple[int, Node]:
+        """The token that a byte ends, and what the lexer goes on with."""
+        this, brackets = bytes([byte]), "" if node.token == self.end else node.brackets
+        if node.read:
+            if node.read + this in self._prefixes:
+                return self.space, self._node(node.read + this, brackets)
+            if BYTE_CLASSES[node.read[-1]] == BYTE_CLASSES[byte] == WORD:
+                return self.space, Node(b"", self.unknown, brackets)
+        if byte == separator:
+            return node.token, Node(b"", self.end)
+        if BYTE_CLASSES[byte] == BLANK:
+            return node.token, Node(b"", self.space, brackets)
+        if b"[" in self.words.spellings and this in BRACKETS:
+            if brackets not in ("", BRACKETS[this]):
+                return node.token, Node(b"", self.lost, brackets)
+            brackets = BRACKETS[this]
+        if this in self._prefixes:
+            return node.token, self._node(this, brackets)
+        return node.token, Node(b"", self.unknown, brackets)
+
+    def _node(self, read: bytes, brackets: str) -> Node:
+        spellings = self.words.spellings
+        if read in self._spaces:
+            return Node(b"", self.space, brackets)
+        if read in spellings:
+            return Node(read, spellings[read], brackets)
+        is_word = BYTE_CLASSES[read[0]] == WORD
+        shorter = not is_word and any(read[:i] in spellings for i in range(1, len(read)))
+        return Node(read, self.lost if shorter else self.unknown, brackets)
+
+
+_NO_LEXER = np.zeros((0, 0), dtype=np.uint32), np.zeros(256, dtype=np.uint8)
+
+
+def padded(table: NDArray[np.generic]) -> NDArray[np.uint8]:
+    """As bytes, to be copied sixteen at a time."""
+    data = table.tobytes()
+    return np.frombuffer(data + bytes(-len(data) % 16), np.uint8)
+
+
+def _is_small(table: NDArray[np.generic]) -> bool:
+    return table.nbytes <= SHARED_TABLE
