@@ -23,7 +23,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples on every run: a red test is red for everyone. Deadlines punish slow machines.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# Many more: pytest --hypothesis-profile thorough.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=2_000)
 settings.load_profile("repeatable")
 
 

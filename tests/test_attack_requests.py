@@ -5,10 +5,10 @@ from attacks.requests import Case, attack, cases, request
 
 
 def test_nothing_is_found():
-    report = attack(120, seed=5)
+    report = attack(40, seed=5)
     assert report.found == []
-    assert sum(report.tried.values()) == 120
-    assert report.tried["good traces"] > 5
+    assert sum(report.tried.values()) == 40
+    assert report.tried["good traces"] > 1
 
 
 def test_the_same_seed_sends_the_same():

@@ -149,7 +149,6 @@ def test_unknown_domain(command):
         ("sample", "DOMAIN"),
         ("smaple boolean", "smaple"),
         ("info boolean --jsn", "--jsn"),
-        ("reproduce tabel", "found 'tabel'"),
     ],
 )
 def test_mistakes(arguments, words):

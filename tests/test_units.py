@@ -293,11 +293,11 @@ def test_no_mutant_is_believed_unless_nothing_changed(algebra, short_search):
             expressions += [flat(algebra, symbol, rng.integers(3, size=k)) for k in (7, 20, 21)]
     else:
         expressions += list(enumerate_depth(algebra, 1))
-    expressions = expressions[:800] + draw(algebra, 3, 60, rng)
+    expressions = expressions[:600] + draw(algebra, 3, 60, rng)
     values = [evaluate(e) for e in expressions]
     assert Model(algebra, right).predict(expressions) == values
     tally: Counter[tuple[str, bool]] = Counter()
-    for weights in mutants(right, rng, 40):
+    for weights in mutants(right, rng, 20):
         certificate = certify(algebra, weights)
         wrong = Model(algebra, weights).predict(expressions) != values
         tally[certificate.verdict, wrong] += 1
@@ -305,4 +305,4 @@ def test_no_mutant_is_believed_unless_nothing_changed(algebra, short_search):
         if example := certificate.counterexample:
             found = Model(algebra, weights).predict([example.expression])[0]
             assert found == example.found != example.expected == evaluate(example.expression)
-    assert tally["inexact", True] > 12, tally
+    assert tally["inexact", True] > 6, tally
