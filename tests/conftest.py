@@ -32,11 +32,13 @@ settings.load_profile("repeatable")
 # A file's tests stay together, so the longest come first: no core is left with one at the end.
 LONGEST = (
     "test_pages",
+    "test_explorer_page",
+    "test_explorer_connections",
+    "test_engine_gpu",
+    "test_notebooks",
     "test_units",
     "test_score",
     "test_training",
-    "test_mutants",
-    "test_end_to_end",
 )
 
 
