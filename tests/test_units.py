@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -36,9 +37,12 @@ WIDE = [
 ]
 
 
+units_made = cache(lambda rule, n, slots: UNITS[rule](n, slots))
+
+
 def condensed(rule: str, n: int, slots: int, operands: tuple[int, ...]) -> int:
     """What the units of a rule make of operands, step by step as the module says."""
-    units = UNITS[rule](n, slots)
+    units = units_made(rule, n, slots)
     code = 0
     for unit in units.units:
         places = [(min(i, slots - 1), operand) for i, operand in enumerate(operands)]
@@ -54,7 +58,7 @@ def test_units_are_the_rule_on_every_tuple(name, n):
     n = rule.n_values or n
     checked = 0
     for arity in range(rule.fewest, (rule.most or 5) + 1, 2 if rule.odd else 1):
-        if n**arity > 2_000:
+        if n**arity > 5_000:
             break
         for slots in (arity, 5) if rule.ordered else (1, 2, 5):
             for operands in product(range(n), repeat=arity):
