@@ -10,12 +10,14 @@ help:  ## list the targets
 
 install: .venv/stamp  ## make the environment .venv, with the package and all that the tests need
 
-# A file stays on one core: commands in the pages read what earlier ones wrote.
+# A file stays on one core: commands in the pages read what earlier ones wrote. Files run in the
+# order of tests/conftest.py, the longest first, and not by the number of their tests.
+SPREAD := -n auto --dist loadfile --no-loadscope-reorder
 test: .venv/stamp chromium  ## run the tests
-	$(BIN)/pytest -n auto --dist loadfile -rs
+	$(BIN)/pytest $(SPREAD) -rs
 
 test-lowest: .venv-lowest/stamp  ## run the tests with the lowest versions of what is needed
-	PATH=$(CURDIR)/.venv-lowest/bin:$$PATH .venv-lowest/bin/pytest -n auto --dist loadfile -rs
+	PATH=$(CURDIR)/.venv-lowest/bin:$$PATH .venv-lowest/bin/pytest $(SPREAD) -rs
 
 LAB := tests/test_lab.py tests/test_problems.py tests/test_export.py tests/test_cluster.py
 test-lab: .venv-lab/stamp  ## run the tests that need other people's tools, which are many and large

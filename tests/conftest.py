@@ -23,18 +23,22 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # The same examples on every run: a red test is red for everyone. Deadlines punish slow machines.
-settings.register_profile("repeatable", derandomize=True, deadline=None)
+# Many more: pytest --hypothesis-profile thorough.
+settings.register_profile("repeatable", derandomize=True, deadline=None, max_examples=40)
+settings.register_profile("thorough", deadline=None, max_examples=2_000)
 settings.load_profile("repeatable")
 
 
 # A file's tests stay together, so the longest come first: no core is left with one at the end.
 LONGEST = (
     "test_pages",
+    "test_explorer_page",
+    "test_explorer_connections",
+    "test_engine_gpu",
+    "test_notebooks",
     "test_units",
     "test_score",
     "test_training",
-    "test_mutants",
-    "test_end_to_end",
 )
 
 

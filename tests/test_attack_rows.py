@@ -7,10 +7,10 @@ from attacks.rows import Sheet, attack, damage, of_formulas, of_listops, sheets,
 
 
 def test_a_small_run_finds_nothing():
-    report = attack(count=60, seed=1)
+    report = attack(count=30, seed=1)
     assert report.found == []
-    assert sum(report.tried.values()) >= 66
-    assert len(report.tried) > 20
+    assert sum(report.tried.values()) >= 36
+    assert len(report.tried) > 15
 
 
 @pytest.mark.parametrize(

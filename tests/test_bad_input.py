@@ -264,9 +264,10 @@ def test_braces_in_symbols_do_not_upset_the_message():
 
 
 def test_fuzz(task):
-    tally = fuzz(task, count=50_000, seed=1)
-    assert tally.valid > 5_000
-    assert tally.invalid > 20_000
+    """`make fuzz` tries a million."""
+    tally = fuzz(task, count=20_000, seed=1)
+    assert tally.valid > 2_000
+    assert tally.invalid > 8_000
 
 
 def test_everything_before_the_error_could_have_gone_on(task):

@@ -1,7 +1,6 @@
 """The commands that run and prove models, as a user meets them."""
 
 import contextlib
-import io
 import json
 import os
 import pty
@@ -14,33 +13,19 @@ from pathlib import Path
 import pytest
 
 from exactformer.api import Model, construct
-from exactformer.cli import main
 from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.model.feedforward import MLP
 from exactformer.weightfile import WeightFile
 from tests.cases import CASES
+from tests.in_process import run_here
 
 COMMAND = [sys.executable, "-m", "exactformer"]
 
 
 def exactformer(*arguments: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
-    """Exit status, output and errors; the latter without the box that is drawn around some.
-
-    In this process, since loading torch takes longer than all the rest. An exception that is no
-    user's mistake comes through and fails the test.
-    """
-    saved = sys.argv, sys.stdin
-    sys.argv = ["exactformer", *map(str, arguments)]
-    sys.stdin = io.TextIOWrapper(io.BytesIO(stdin))
-    printed, errors, status = io.StringIO(), io.StringIO(), 0
-    try:
-        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors):
-            main()
-    except SystemExit as stop:
-        status = stop.code if isinstance(stop.code, int) else 0
-    finally:
-        sys.argv, sys.stdin = saved
-    return status, printed.getvalue(), " ".join(errors.getvalue().replace("│", " ").split())
+    """Exit status, output and errors; the latter without the box that is drawn around some."""
+    status, printed, errors = run_here([str(argument) for argument in arguments], stdin)
+    return status, printed, " ".join(errors.replace("│", " ").split())
 
 
 def output(*arguments: str | Path, stdin: bytes = b"") -> str:

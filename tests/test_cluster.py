@@ -21,6 +21,7 @@ from exactformer.domains.sampling import draw
 from exactformer.training.run import CHECKPOINT
 from tests.nodes import Nodes, nodes
 from tests.runs import COMMAND, exactformer, refused
+from tests.test_cli_model import refused as refused_here
 from tests.test_pages import commands
 
 needs_ray = pytest.mark.skipif(not find_spec("ray"), reason="`make test-lab` installs Ray")
@@ -33,15 +34,16 @@ def cluster():
         yield started
 
 
-def test_without_ray(tmp_path):
+def test_without_ray(tmp_path, monkeypatch):
     """It is an extra, and not missed before it is asked for."""
-    no_ray = "import sys; sys.modules['ray'] = None"
     file = tmp_path / "expressions.txt"
     file.write_text("(1&0)\n")
     command = ("eval", "boolean", "--file", file)
-    said = refused(*command, "--ray", "auto", before=no_ray)
-    assert said == "exactformer: a cluster needs Ray: pip install 'exactformer[ray]'"
+    no_ray = "import sys; sys.modules['ray'] = None"
     assert exactformer(*command, before=no_ray).stdout == "0\n"
+    monkeypatch.setitem(sys.modules, "ray", None)
+    said = refused_here(*command, "--ray", "auto")
+    assert said == "exactformer: a cluster needs Ray: pip install 'exactformer[ray]'"
 
 
 # What is no cluster
@@ -267,7 +269,7 @@ def test_a_sweep_that_is_interrupted_there_goes_on_here(cluster, swept, tmp_path
 
 def test_a_device_that_is_none(tmp_path):
     for where in ([], ["--ray", "auto"]):
-        said = refused(*SWEEP, tmp_path / "s", "--device", "gpu", *where)
+        said = refused_here(*SWEEP, tmp_path / "s", "--device", "gpu", *where)
         assert said == "exactformer: expected the device cpu or cuda, found 'gpu'"
 
 

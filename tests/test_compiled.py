@@ -1,6 +1,7 @@
 """What is compiled is kept on disk; where that fails or was damaged, it is compiled anew."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,11 +42,20 @@ def script(tmp_path) -> Path:
     return path
 
 
-def test_the_second_process_finds_what_the_first_compiled(script, tmp_path):
-    for hits in (0, 1):
-        result = run(script, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
-        assert result.stdout.split() == ["42", str(hits)]
-        assert result.stderr == ""
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory) -> Path:
+    """A folder with the script and, in `kept`, what it compiled."""
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "script.py").write_text(SCRIPT)
+    result = run(folder / "script.py", NUMBA_CACHE_DIR=str(folder / "kept"))
+    assert (result.stdout.split(), result.stderr) == (["42", "0"], "")
+    return folder
+
+
+def test_the_second_process_finds_what_the_first_compiled(compiled_once):
+    result = run(compiled_once / "script.py", NUMBA_CACHE_DIR=str(compiled_once / "kept"))
+    assert result.stdout.split() == ["42", "1"]
+    assert result.stderr == ""
 
 
 def test_where_nothing_can_be_written_there_is_a_hint(script, tmp_path):
@@ -72,15 +82,14 @@ def flip(data: bytes) -> bytes:
 @pytest.mark.parametrize(
     "damage", [lambda data: data[: len(data) // 2], flip], ids=["cut in half", "one bit"]
 )
-def test_damaged_files_are_made_anew(script, tmp_path, ending, damage):
-    folder = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
-    run(script, **folder)
-    files = list((tmp_path / "kept").rglob(f"*.{ending}"))
+def test_damaged_files_are_made_anew(compiled_once, tmp_path, ending, damage):
+    kept = shutil.copytree(compiled_once / "kept", tmp_path / "kept")
+    files = list(kept.rglob(f"*.{ending}"))
     assert files
     for file in files:
         file.write_bytes(damage(file.read_bytes()))
     for hits in (0, 1):
-        result = run(script, **folder)
+        result = run(compiled_once / "script.py", NUMBA_CACHE_DIR=str(kept))
         assert result.stdout.split() == ["42", str(hits)]
         assert result.stderr == ""
 

@@ -27,7 +27,8 @@ from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.training.soft_layer import Constants, Layer, losses
 from exactformer.training.state import begin
 from tests.algebras import MINUS
-from tests.runs import Enough, StopAtFirstLook, exactformer, refused, weights
+from tests.runs import Enough, StopAtFirstLook, exactformer, weights
+from tests.test_cli_model import refused
 
 TASKS = [ef.boolean(), ef.arithmetic(), ef.listops()]
 by_task = pytest.mark.parametrize("algebra", TASKS, ids=lambda algebra: algebra.name)

@@ -240,11 +240,11 @@ def test_more_connections_than_there_may_be():
             assert answered(another) == 200
 
 
-def test_a_crowd_that_never_ends_a_request():
-    with server(limits=QUICK) as served, ExitStack() as stack:
+def test_a_crowd_that_never_ends_a_request(impatient):
+    with ExitStack() as stack:
         for _ in range(300):
-            stack.enter_context(served.connect()).sendall(b"GET / HTTP/1.1\r\n")
-        still_answers(served)
+            stack.enter_context(impatient.connect()).sendall(b"GET / HTTP/1.1\r\n")
+        still_answers(impatient)
 
 
 def test_no_file_descriptor_is_left():

@@ -1,4 +1,7 @@
-"""What a new user tries first, in Python, in a notebook and at a terminal."""
+"""What a new user tries first, in Python, in a notebook and at a terminal.
+
+Of a command's words the test is in its own process; of exit statuses and terminals, in another.
+"""
 
 import fcntl
 import json
@@ -19,7 +22,10 @@ import exactformer as ef
 from exactformer.cli import app
 from exactformer.domains.catalog import CATALOG, find_algebra
 from exactformer.palette import KINDS
-from tests.test_cli import COMMAND, exactformer, output, refused
+from tests.in_process import run_here
+from tests.test_cli import COMMAND
+from tests.test_cli import exactformer as in_a_process
+from tests.test_cli_model import output, refused
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = sorted(
@@ -34,13 +40,13 @@ def test_the_version():
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert settings["tool"]["hatch"]["version"]["path"] == "exactformer/__init__.py"
     assert re.fullmatch(r"\d+\.\d+\.\d+", ef.__version__)
-    assert output("--version") == f"exactformer {ef.__version__}\n"
+    assert in_a_process("--version").stdout == f"exactformer {ef.__version__}\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_h_is_help(command):
     text = output(command, "-h")
-    assert f"Usage: exactformer {command}" in text.replace("python -m ", "")
+    assert f"Usage: exactformer {command}" in text
     assert text == output(command, "--help")
 
 
@@ -182,11 +188,10 @@ def test_what_may_have_been_meant(line, message):
     assert message in refused(*line.split())
 
 
-def json_error(*arguments: str, stdin: str = "") -> dict:
-    command = [*COMMAND, *arguments, "--json"]
-    result = subprocess.run(command, capture_output=True, text=True, input=stdin, timeout=120)
-    assert (result.returncode, result.stdout) == (2, "")
-    return json.loads(result.stderr)
+def json_error(*arguments: str, stdin: bytes = b"") -> dict:
+    status, printed, errors = run_here([*arguments, "--json"], stdin)
+    assert (status, printed) == (2, "")
+    return json.loads(errors)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +224,7 @@ def test_an_error_under_json_is_json(arguments, expected):
 
 
 def test_bad_lines_and_definitions_under_json(tmp_path):
-    error = json_error("eval", "boolean", "--file", "-", stdin="1\n(1&\n")
+    error = json_error("eval", "boolean", "--file", "-", stdin=b"1\n(1&\n")
     assert (error["line"], error["column"]) == (2, 4)
     assert error["error"].startswith("-: line 2, column 4: expected a value")
     (tmp_path / "mine.toml").write_text("values = 3")
@@ -228,8 +233,12 @@ def test_bad_lines_and_definitions_under_json(tmp_path):
 
 def test_exit_statuses_are_the_same_under_json(tmp_path):
     (tmp_path / "rows").write_text("(1&0)\t1\n")
-    assert exactformer("score", "boolean", str(tmp_path / "rows"), "--json").returncode == 1
-    assert exactformer("eval", "boolean", "(1&0)", "--json").returncode == 0
+    for status, arguments in enumerate(
+        [("eval", "boolean", "1"), ("score", "boolean", str(tmp_path / "rows")), ("evl",)]
+    ):
+        result = in_a_process(*arguments, "--json")
+        assert result.returncode == status
+        assert json.loads(result.stderr if status == 2 else result.stdout)
 
 
 @pytest.mark.parametrize("domain", [*CATALOG, "listops-5-mean", "listops-first-last"])

@@ -19,6 +19,7 @@ from exactformer.model.iterations import most_iterations, require_feasible
 from exactformer.model.predict import Outcome
 from exactformer.named import SHIPPED
 from tests.algebras import TASKS
+from tests.in_process import run_here
 
 EXAMPLES = sorted((Path(__file__).resolve().parent.parent / "examples").glob("*.toml"))
 LONGEST = 400  # tokens: enough for every depth, and quick
@@ -169,9 +170,7 @@ def test_other_words():
 
 
 def exactformer(*arguments: str | Path, stdin: str = "") -> tuple[int, str, str]:
-    command = [sys.executable, "-m", "exactformer", *map(str, arguments)]
-    result = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=300)
-    return result.returncode, result.stdout, result.stderr
+    return run_here([str(argument) for argument in arguments], stdin.encode())
 
 
 def test_the_command(tmp_path):

@@ -89,14 +89,14 @@ def mutants(model: Model, count: int, every: int = 1) -> Iterator[Weights]:
 
 
 MUTANTS = [
-    (boolean(), "fitted", 100, 1, None, 8),
-    (boolean(), "closed", 100, 1, None, 8),
-    (arithmetic(), "closed", 24, 2, 200, 4),
-    (listops(2), "closed", 16, 3, 200, 4),
+    (boolean(), "fitted", 40, 1, None, 8),
+    (boolean(), "closed", 40, 1, None, 8),
+    (arithmetic(), "closed", 12, 4, 200, 4),
+    (listops(2), "closed", 8, 6, 200, 4),
     (listops(), "fitted", 2, 30, 50, 2),
-    (MINUS, "closed", 24, 2, 200, 4),
-    (ENDS, "closed", 24, 2, 200, 4),
-    (S3, "closed", 24, 2, 200, 4),
+    (MINUS, "closed", 12, 4, 200, 4),
+    (ENDS, "closed", 12, 4, 200, 4),
+    (S3, "closed", 12, 4, 200, 4),
 ]
 
 

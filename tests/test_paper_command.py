@@ -2,6 +2,7 @@
 
 import json
 import os
+import runpy
 import shlex
 import subprocess
 import sys
@@ -57,7 +58,7 @@ def test_the_papers_command_trains_end_to_end_and_its_flags_are_in_the_record(tm
         ({"--loss": "mse"}, "mse"),
     ],
 )
-def test_mistakes_in_the_papers_command(tmp_path, change, words):
+def test_mistakes_in_the_papers_command(tmp_path, monkeypatch, capsys, change, words):
     arguments = list(APPENDIX)
     for flag, value in change.items():
         place = arguments.index(flag)
@@ -65,9 +66,14 @@ def test_mistakes_in_the_papers_command(tmp_path, change, words):
             del arguments[place]
         else:
             arguments[place + 1] = value
-    result = paper_command(*arguments, cwd=tmp_path)
-    assert result.returncode == 2
-    assert words in result.stderr
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["run_transformer_enumerated.py", *arguments])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_path(str(ROOT / "run_transformer_enumerated.py"), run_name="__main__")
+    assert stopped.value.code == 2
+    printed, errors = capsys.readouterr()
+    assert printed == ""
+    assert words in errors
     assert list(tmp_path.iterdir()) == []
 
 

@@ -117,7 +117,7 @@ def gates(algebra: Algebra, rng: random.Random) -> dict[str, np.ndarray]:
     return {"G_L": levels, "directions": np.array([0, *rng.choices([-1, 0, 1], k=K - 1)])}
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(random_algebras(), st.randoms(use_true_random=False))
 def test_no_gate_that_passes_is_wrong_on_any_short_text(algebra, rng):
     texts = derivations(algebra, 7)

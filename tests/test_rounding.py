@@ -218,7 +218,7 @@ def exact_outputs(H: np.ndarray, arrays: dict[str, np.ndarray], activation: str)
     return hidden @ W_2 + b_2
 
 
-@settings(deadline=None)
+@settings(max_examples=25)
 @given(perceptrons())
 def test_the_rounding_bound_holds_in_any_order(numbers):
     arrays, activation, H = numbers

@@ -6,6 +6,7 @@ Published files are checked where EXACTFORMER_DATA names their folder.
 import json
 import os
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,16 @@ def published(name: str) -> Path:
     if not folder:
         pytest.skip("EXACTFORMER_DATA does not name the folder of the published files")
     return Path(folder) / name
+
+
+MOST_ROWS = 1_000  # of a published file, by the transformer
+
+
+def first_rows(path: Path, folder: Path) -> Path:
+    part = folder / path.name
+    with path.open("rb") as file:
+        part.write_bytes(b"".join(islice(file, MOST_ROWS)))
+    return part
 
 
 def score(*arguments: str | Path, stdin: bytes = b"") -> dict:
@@ -60,10 +71,12 @@ def nangia_file(tmp_path) -> Path:
     ],
 )
 @pytest.mark.parametrize("engine", ["fast", "model"])
-def test_published_listops(name, algebra, engine):
-    result = score("listops", published(name), "--engine", engine)
+def test_published_listops(name, algebra, engine, tmp_path):
+    """All rows by the engine; the first thousand by the transformer."""
+    file = published(name) if engine == "fast" else first_rows(published(name), tmp_path)
+    result = score("listops", file, "--engine", engine)
     assert result["engine"] == engine
-    assert (result["correct"], result["total"]) == (10_000, 10_000)
+    assert (result["correct"], result["total"]) == (10_000 if engine == "fast" else MOST_ROWS,) * 2
     assert (result["algebra"], result["format"]) == (algebra, "nangia")
     assert (result["median"], result["verdict"]) == ("mean", "exact")
 
@@ -78,8 +91,10 @@ def test_the_other_median_differs_on_the_published_file():
     ("number", "total"), list(enumerate([6, 410, 2198, 4104, 5361, 6027])), ids=str
 )
 @pytest.mark.parametrize("engine", ["fast", "model"])
-def test_published_logic(number, total, engine):
+def test_published_logic(number, total, engine, tmp_path):
     file = published(f"logic/test{number}")
+    if engine == "model":
+        file, total = first_rows(file, tmp_path), min(total, MOST_ROWS)
     result = score("boolean", file, "--weights", "7520", "--engine", engine)
     assert (result["correct"], result["total"]) == (total, total)
     assert (result["format"], result["verdict"]) == ("bowman", "exact")
@@ -93,7 +108,7 @@ def test_a_long_range_arena_set(tmp_path):
     operands take a while.
     """
     whole = "EXACTFORMER_DATA" in os.environ
-    count = 200 if whole else 100
+    count = 100 if whole else 50
     path = tmp_path / "basic_test.tsv"
     path.write_text(output("sample", "listops", "--format", "lra", "--count", str(count)))
     assert path.read_text().startswith("Source\tTarget\n( ( (")

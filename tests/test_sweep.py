@@ -14,6 +14,7 @@ import exactformer as ef
 from exactformer.sweep import Row, is_finished, plan, read_rows, run_shard, save_shard
 from exactformer.sweep.run import claim
 from exactformer.training.run import train_seeds
+from tests.test_cli_model import exactformer, refused
 
 SEEDS = range(4)
 BOOLEAN = ef.boolean()
@@ -60,12 +61,11 @@ def test_a_killed_sweep_goes_on_with_the_bytes_of_train(tmp_path, of_train):
     rows = list(csv.DictReader((tmp_path / "sweep.csv").read_text().splitlines()))
     assert [row["certified"] for row in rows] == ["4"]
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
-    again = sweep(*arguments, "--json")
-    (found,) = json.loads(again.stdout)
+    _, printed, _ = exactformer("sweep", *arguments, "--json")  # with nothing left to do
+    (found,) = json.loads(printed)
     assert [record["seed"] for record in found["seeds"]] == [0, 1, 2, 3]
-    other = sweep(*arguments[:4], "3", *arguments[5:])
-    assert (other.returncode, other.stdout) == (2, "")
-    assert "holds another sweep (its block differ)" in other.stderr
+    said = refused("sweep", *arguments[:4], "3", *arguments[5:])
+    assert "holds another sweep (its block differ)" in said
 
 
 def test_a_shard_runs_anywhere(tmp_path, of_train):
@@ -118,7 +118,6 @@ def test_mistakes_are_told_before_anything_is_written(settings, message, tmp_pat
 
 def test_a_folder_with_something_else_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    result = sweep("boolean", "--seeds", "0", "--out", tmp_path)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "expected a new folder" in result.stderr
+    said = refused("sweep", "boolean", "--seeds", "0", "--out", tmp_path)
+    assert "expected a new folder" in said
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

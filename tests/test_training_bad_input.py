@@ -11,7 +11,9 @@ import exactformer as ef
 from exactformer.training.recipe import PAPER_SEEDS, recipe_for
 from exactformer.training.run import CHECKPOINT, Observer, train_seeds
 from tests.algebras import MINUS
-from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, refused, seed_list, weights
+from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, seed_list, weights
+from tests.runs import refused as refused_in_a_process
+from tests.test_cli_model import refused
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,9 @@ def test_a_full_disk(old_run, paper_run, limit):
     def no_large_files() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
-    message = refused(*ARGUMENTS, old_run, preexec_fn=no_large_files, before=CHECKPOINT_OFTEN)
+    message = refused_in_a_process(
+        *ARGUMENTS, old_run, preexec_fn=no_large_files, before=CHECKPOINT_OFTEN
+    )
     assert "File too large" in message
     assert files(old_run) == before
     train_seeds(ef.boolean(), PAPER_SEEDS, out=old_run)
@@ -129,7 +133,7 @@ def test_a_damaged_checkpoint(interrupted, paper_run, damage):
     damaged = {"truncated": data[:-100], "garbage": bytes(range(256)) * 20, "empty": b""}
     path.write_bytes((damaged | {"weights": weights_file})[damage])
     before = files(interrupted)
-    if damage == "truncated":  # one through the command, the others without a new process
+    if damage == "truncated":  # one through the command
         message = refused(*ARGUMENTS, interrupted, "--seeds", seed_list(PAPER_SEEDS[:2]))
     else:
         with pytest.raises(ValueError, match="checkpoint") as caught:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -36,9 +37,12 @@ WIDE = [
 ]
 
 
+units_made = cache(lambda rule, n, slots: UNITS[rule](n, slots))
+
+
 def condensed(rule: str, n: int, slots: int, operands: tuple[int, ...]) -> int:
     """What the units of a rule make of operands, step by step as the module says."""
-    units = UNITS[rule](n, slots)
+    units = units_made(rule, n, slots)
     code = 0
     for unit in units.units:
         places = [(min(i, slots - 1), operand) for i, operand in enumerate(operands)]
@@ -293,11 +297,11 @@ def test_no_mutant_is_believed_unless_nothing_changed(algebra, short_search):
             expressions += [flat(algebra, symbol, rng.integers(3, size=k)) for k in (7, 20, 21)]
     else:
         expressions += list(enumerate_depth(algebra, 1))
-    expressions = expressions[:800] + draw(algebra, 3, 60, rng)
+    expressions = expressions[:600] + draw(algebra, 3, 60, rng)
     values = [evaluate(e) for e in expressions]
     assert Model(algebra, right).predict(expressions) == values
     tally: Counter[tuple[str, bool]] = Counter()
-    for weights in mutants(right, rng, 40):
+    for weights in mutants(right, rng, 20):
         certificate = certify(algebra, weights)
         wrong = Model(algebra, weights).predict(expressions) != values
         tally[certificate.verdict, wrong] += 1
@@ -305,4 +309,4 @@ def test_no_mutant_is_believed_unless_nothing_changed(algebra, short_search):
         if example := certificate.counterexample:
             found = Model(algebra, weights).predict([example.expression])[0]
             assert found == example.found != example.expected == evaluate(example.expression)
-    assert tally["inexact", True] > 12, tally
+    assert tally["inexact", True] > 6, tally

@@ -39,16 +39,18 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Train and certify many seeds under many settings: success, steps and margins by setting."""
-    from exactformer.sweep import read_rows, write_results
-    from exactformer.sweep import sweep as run
-
     if ray is not None and workers is not None:
         raise ValueError("expected --workers or --ray: a cluster has as many as it has CPUs")
     grid = {name: words.split(",") for name, words in read_constants(settings or []).items()}
+    chosen = read_seeds(seeds)
+
+    from exactformer.sweep import read_rows, write_results
+    from exactformer.sweep import sweep as run
+
     try:
         shards = run(
             domain,
-            read_seeds(seeds),
+            chosen,
             out,
             settings=grid,
             device=device,

@@ -68,15 +68,17 @@ def train(
     as_json: Json = False,
 ) -> None:
     """Train from random weights on depth 1 and 2, and certify every seed."""
+    settings = {"estimator": estimator, "attempts": attempts, **read_constants(constants or [])}
+    asked = None if seeds is None else read_seeds(seeds)
+
     from rich.console import Console
 
     from exactformer.training.display import TensorBoard, Terminal
     from exactformer.training.recipe import PAPER_SEEDS, recipe_by_method
     from exactformer.training.run import Observer, summary, train_seeds
 
-    settings = {"estimator": estimator, "attempts": attempts, **read_constants(constants or [])}
     recipe = recipe_by_method(method, domain, settings)
-    chosen = PAPER_SEEDS if seeds is None else read_seeds(seeds)
+    chosen = PAPER_SEEDS if asked is None else asked
     observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
     with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
         observers.append(terminal)
