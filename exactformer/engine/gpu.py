@@ -37,7 +37,7 @@ MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
 ERROR, RESULT, BRACKETS = 0, 2, 3  # indices in the control block
 NO_ROOM = 2  # an error of the first attempt
-UNITS = 8  # of a tile, for which the first attempt has room
+UNITS = 16  # of a tile, for which the first attempt has room
 BOTH_BRACKETS = 3
 
 
