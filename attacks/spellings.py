@@ -44,7 +44,14 @@ SHORT, LONG = 14, 2  # texts of an algebra
 FEW_CASES = 40  # for which a perceptron in closed form is soon certified
 KERNELS_EVERY = 25  # algebras; the kernels are compiled for each kind of table
 KINDS_OF_TABLES = 6  # that the kernels are compiled for, each with many spellings
-SIZES = {"first_chunk": 32, "chunk": 32, "fan": 4, "spine": 8}  # small, to have many rounds
+SIZES = {
+    "team": 16,
+    "level": 9,
+    "first_chunk": 32,
+    "chunk": 32,
+    "fan": 4,
+    "spine": 8,
+}  # small, to have many rounds
 
 
 class AtOnce:
@@ -117,7 +124,11 @@ class Trial:
         if self.kernels and tensors:
             layout = Layout(automaton, **SIZES)
             tensors.parallel = GpuEngine(
-                automaton, self.algebra, device="cpu", launch=Emulator(layout), layout=layout
+                automaton,
+                self.algebra,
+                device="cpu",
+                launch=Emulator(layout.options),
+                layout=layout,
             )
             self.report.count("algebras, with kernels")
             for text, line in zip(written, data, strict=True):
