@@ -61,8 +61,7 @@ class GpuEngine:
         self.layout = layout or Layout(automaton)
         self.launch = launch or CupyLauncher(self.layout.options)
         self.words = Words(algebra)
-        gpu = self.device.type == "cuda"
-        self.processors = _processors(self.device) if gpu else 1
+        self.processors = _processors(self.device)
         self.rounds = 0  # of the last text; the last one covers all that is left
         self.tables = self._bytes(self.layout.tables)
 
@@ -209,6 +208,9 @@ class GpuEngine:
 
 
 def _processors(device: torch.device) -> int:
+    """Of a GPU; one where the kernels are emulated."""
+    if device.type != "cuda":
+        return 1
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 

@@ -11,13 +11,14 @@ enum { PITCH = LEVEL + 1 };  // from what a thread reduces again to the next one
 enum { ROOM = min_of(TEAM, TILE * (int)sizeof(Cell) / (int)sizeof(Part) / PITCH) * LEVEL };
 enum { FEW = 3 };  // units of a tile: then nothing is reduced again
 static_assert(TILE < 1 << 16, "counts of entries of a tile take 16 bits");
+static_assert(PITCH * sizeof(Part) <= FIRST_CHUNK * sizeof(Cell), "stacks have room for all parts");
 #define NESTED ((Part)((Part)1 << (8 * sizeof(Part) - 1)))  // a part is a token, or NESTED | state
 
 // What is known of the tiles, all in one array.
 struct Tiles {
-    int4 *head;       // of a tile: where its entries lie among the rests, how many, units, those before
-    uint2 *bounds;    // of its units, and behind the last: entries before | ) << 16, other than `(`
-    int *directory;   // `)` before each FIRST_CHUNK of its entries
+    int4 *head;      // of a tile: its first entry among the rests, entries, units, those before it
+    uint2 *bounds;   // of a unit, and behind the last: entries before it; other than `(` | `)` << 16
+    int *directory;  // `)` before each FIRST_CHUNK of its entries
     int count;
 
     __device__ Tiles(int *memory, int count_) : head((int4 *)memory), count(count_) {
@@ -80,7 +81,8 @@ template <class Piece> __device__ Cut cut(const Piece &piece, int taken) {
 // that threads with as many entries as a line has do not wait for the same bank.
 template <class Piece>
 __device__ void publish(const Piece &piece, int closing, int taken, const Cut &cut, int tile,
-                        Tiles &tiles, Board &board, Part *window, int *control, Cell *rests, long long room) {
+                        Tiles &tiles, Board &board, Part *window, int *control, Cell *rests,
+                        long long room) {
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell) };
     enum { WINDOW = TEAM * PITCH * (int)sizeof(Part) / (4 * 33) * 32 * SHARE };  // entries
     int thread = threadIdx.x, before = piece.floor() - taken, count = before + piece.opening(), all;

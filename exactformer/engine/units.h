@@ -41,7 +41,8 @@ __device__ void describe_units(int block, const Tiles &tiles, Units &units) {
             else high = middle;
         }
         int4 head = tiles.head[tile];
-        uint2 begin = tiles.bounds_of(tile)[unit - head.w], end = tiles.bounds_of(tile)[unit - head.w + 1];
+        const uint2 *bounds = tiles.bounds_of(tile) + unit - head.w;
+        uint2 begin = bounds[0], end = bounds[1];
         int before = (end.y & 65535) - (begin.y & 65535), rank = begin.y >> 16;
         closing = (int)(end.y >> 16) - rank, opening = (int)(end.x - begin.x) - before;
         units.record[unit] = {head.x + (int)begin.x, before, closing | rank << 16, opening};
@@ -193,7 +194,9 @@ __device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, c
         for (int u = unit; u < head.w + head.z && units.record[u].x < stop; u++) {
             int4 record = units.record[u];
             int last = at_most(record.x + record.y, stop);
-            for (int at = at_least(record.x, start); at < last; at++) closing += own_entries[at] == CLOSE;
+            for (int at = at_least(record.x, start); at < last; at++) {
+                closing += own_entries[at] == CLOSE;
+            }
         }
     }
     int rank = sum_before<TEAM>(closing, &all);
