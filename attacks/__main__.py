@@ -40,6 +40,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results"))
     parser.add_argument("--again", action="store_true", help="also those that have ended before")
     arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)  # before anything is tried
     names = arguments.names or list(SIZES)
     if unknown := [name for name in names if name not in SIZES]:
         parser.error(f"expected some of {', '.join(SIZES)}, found {', '.join(unknown)}")
