@@ -178,6 +178,22 @@ def test_many_spellings(place):
                 assert trial.value(as_bytes(wrong, place)) is None
 
 
+def test_more_spellings_than_nodes_can_be_numbered(place):
+    """Then no text by words is decided here; with somewhat fewer, it is."""
+    rng = Random(3)
+    values = ("v0", "v1", "v2")
+    for count, decided in ((500, True), (900, False)):
+        words = ["".join(rng.choices("abcdefgh", k=15)) for _ in range(count)]
+        names = {word: rng.choice(values) for word in words}
+        first = Operator.from_rule("first", [2], lambda a, b: a, values, ordered=True)
+        algebra = Algebra("named", values, (first,), "prefix", names)
+        trial = engine_for(place, algebra, automaton_of(algebra))
+        assert trial.words.readable
+        for name in rng.sample(sorted(names), 10):
+            found = trial.value(as_bytes(f"(first {name} v0)", place))
+            assert found == (values.index(names[name]) if decided else None)
+
+
 def test_no_text(place):
     for text in ("", " ", " " * 1000, "(", ")", "()", "((((", "))))", ")(", "(1", "1)", "x" * 300):
         for algebra in (boolean(), listops()):

@@ -71,7 +71,7 @@ class GpuEngine:
             found = self._evaluate(text, "reduce_tiles", [self._byte_tokens.data_ptr()])
             if found is not None or not self.words.has_longer:
                 return found
-        if not self.words.readable:
+        if not self.words.readable or self._lexer is None:
             return None
         tables, nodes, columns = self._lexer
         given = [tables.data_ptr(), nodes, columns, tables.nbytes]
@@ -96,9 +96,9 @@ class GpuEngine:
         return self._bytes(np.where(tokens < self.layout.tokens, tokens, self.layout.bad))
 
     @cached_property
-    def _lexer(self) -> tuple[Tensor, int, int]:
-        tables, nodes, columns = self.words.lexer(self.layout.bad)
-        return self._bytes(tables), nodes, columns
+    def _lexer(self) -> tuple[Tensor, int, int] | None:
+        lexer = self.words.lexer(self.layout.bad)
+        return lexer and (self._bytes(lexer[0]), *lexer[1:])
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)

@@ -29,7 +29,8 @@ from exactformer.engine.automaton import SpanAutomaton
 
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
 ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's
-ENDS, BRACKET_BITS = 0x8000, 13  # as words.h: a lexeme ended before this byte; its kind of bracket
+# As words.h has them: a lexeme ended before this byte; its kind of bracket, above a node's number.
+ENDS, BRACKET_BITS = 0x8000, 13
 
 
 class TensorEngine:
@@ -231,8 +232,10 @@ class Words:
             tokens[same & (length == len(spelling))] = token
         return tokens
 
-    def lexer(self, unknown: int) -> tuple[NDArray[np.uint8], int, int]:
-        """The automaton that words.h reads lexemes with, its number of nodes and of columns."""
+    def lexer(self, unknown: int) -> tuple[NDArray[np.uint8], int, int] | None:
+        """The automaton that words.h reads lexemes with, its number of nodes and of columns; None
+        where there are too many nodes.
+        """
         kinds, ends = [BLANK, WORD, MARK], [unknown] * 3  # of nodes: blanks, and unknown lexemes
         children: dict[tuple[int, int], int] = {}  # by node and byte; the root is -1
         for spelling, token in self.spellings.items():
@@ -244,6 +247,8 @@ class Words:
                     ends.append(unknown)
                 node = children[node, byte]
             ends[node] = token
+        if len(kinds) > 1 << BRACKET_BITS:
+            return None
         used = sorted({byte for spelling in self.spellings for byte in spelling})
         columns = self.classes.astype(np.uint8)  # of bytes that no spelling has: by their class
         columns[used] = np.arange(3, 3 + len(used))
