@@ -183,6 +183,7 @@ class Visit:
         with self.page.expect_response("**/api/trace"):
             self.page.fill("#expression", expression)
             self.page.press("#expression", "Enter")
+        self.page.wait_for_selector("body[aria-busy=false]")  # answered, and drawn
         self.page.press("#expression", "Escape")
 
     def tokens(self, stage: str) -> list[str]:

@@ -119,15 +119,21 @@ async function loadTrace(frame = 0) {
   asking.abort();
   asking = new AbortController();
   const { signal } = asking;
+  document.body.ariaBusy = "true";
   let answer;
+  let problem = null;
   try {
     answer = await source.trace(view, signal);
   } catch (error) {
-    if (!signal.aborted) showProblem(error);
-    return;
+    problem = error;
   }
-  if (signal.aborted) return;
-  showProblem(null);
+  if (signal.aborted) return; // the later call shows its own
+  showProblem(problem);
+  if (!problem) showTrace(answer, frame);
+  document.body.ariaBusy = "false";
+}
+
+function showTrace(answer, frame) {
   trace = answer;
   document.title = `${[...trace.expression].slice(0, 60).join("")} · exactformer`;
   frames = framesOf(trace);
