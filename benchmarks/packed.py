@@ -128,7 +128,7 @@ class Timed(NamedTuple):
 def times_of(folder: Path, side: str, device: str, work: Sequence[Work]) -> list[Timed]:
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", TIMED, device, side, json.dumps(work)],
-        env=os.environ | {"PYTHONPATH": str(folder), "OMP_WAIT_POLICY": "PASSIVE"},
+        env=os.environ | {"PYTHONPATH": str(folder)},
         capture_output=True,
         text=True,
         cwd=folder,

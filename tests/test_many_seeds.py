@@ -13,6 +13,7 @@ from exactformer.certify import findings, findings_of_all
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights, iterate
 from exactformer.model.feedforward import MLP
+from exactformer.threads import one_thread
 from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
@@ -20,7 +21,7 @@ from exactformer.training.loop import Trainer
 from exactformer.training.parameters import LEARNED, export, outputs
 from exactformer.training.polish import GRID, _distinct_cases, _polish_some
 from exactformer.training.recipe import recipe_for
-from exactformer.training.state import begin, one_thread
+from exactformer.training.state import begin
 from tests.algebras import MINUS, S3
 
 ALGEBRAS = [ef.boolean(), ef.arithmetic(), ef.listops(), MINUS, S3]

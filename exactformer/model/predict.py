@@ -1,6 +1,7 @@
 """The values of many expressions, in batches."""
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -26,6 +27,7 @@ from exactformer.model.iterations import (
     require_feasible,
 )
 from exactformer.model.kinds import Kinds
+from exactformer.threads import one_thread
 
 AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 23}  # tokens of one batch
 POSITIONS_AT_ONCE = 1 << 18  # where there is padding, with it; a longer expression goes alone
@@ -48,11 +50,11 @@ def predict(
     iterations: Iterations = "depth",
 ) -> list[str | None]:
     """The value the model gives each expression; None where it ends with anything else."""
-    found = outcomes(algebra, weights, expressions, dtype, iterations)
-    return [outcome.value for outcome in found]
+    names = (*algebra.values, None)  # NO_VALUE is -1
+    values, _ = _run(algebra, weights, expressions, dtype, iterations)
+    return [names[value] for value in values.tolist()]
 
 
-@torch.no_grad()
 def outcomes(
     algebra: Algebra,
     weights: Weights,
@@ -64,20 +66,35 @@ def outcomes(
     """What the model makes of each expression. `observe` is called now and then with a number of
     positions that are done: in the paper's layer each is once, else after each iteration.
     """
-    found: dict[int, Outcome] = {}
+    names = (*algebra.values, None)
+    values, taken = _run(algebra, weights, expressions, dtype, iterations, observe)
+    return [Outcome(names[v], t) for v, t in zip(values.tolist(), taken.tolist(), strict=True)]
+
+
+Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
+
+
+@torch.no_grad()
+def _run(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    dtype: torch.dtype,
+    iterations: Iterations,
+    observe: Callable[[int], None] = lambda positions: None,
+) -> Found:
+    """In batches."""
     if weights.G_L is None and iterations == "depth":
         run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
     else:
         run, batches = _run_padded, _similar(expressions)
+    values, taken = torch.empty(2, len(expressions), dtype=torch.int64)
     for batch in batches:
+        places = torch.from_numpy(np.asarray(batch))
         chosen = [expressions[i] for i in batch]
-        values, taken = run(algebra, weights, chosen, dtype, observe)
-        names = ((*algebra.values, None)[value] for value in values.tolist())  # NO_VALUE is -1
-        found |= zip(batch, map(Outcome, names, taken.tolist()), strict=True)
-    return [found[i] for i in range(len(expressions))]
-
-
-Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
+        found = run(algebra, weights, chosen, dtype, observe)
+        values[places], taken[places] = (part.cpu() for part in found)
+    return values, taken
 
 
 def _run_packed(
@@ -100,7 +117,9 @@ def _run_packed(
         observe(left - len(state.symbols))
         left = len(state.symbols)
 
-    last, taken = packed.run(state, kinds, gone)
+    small = device.type == "cpu" and left <= AT_ONCE["cpu"]
+    with one_thread() if small else nullcontext():
+        last, taken = packed.run(state, kinds, gone)
     observe(left)
     kinds.remember()
     values = kinds.alphabet.values(last.symbols, last.sequence[last.owner], len(taken), algebra)

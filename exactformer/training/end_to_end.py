@@ -25,6 +25,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.encode import encode, pad_slots
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
+from exactformer.threads import one_thread
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched
 from exactformer.training.parameters import (
@@ -45,7 +46,7 @@ from exactformer.training.soft_layer import (
     losses,
     problems_right,
 )
-from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
+from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps

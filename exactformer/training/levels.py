@@ -28,10 +28,11 @@ from exactformer.model.circuit import Weights
 from exactformer.model.levels import levels_of
 from exactformer.model.predict import predict
 from exactformer.model.quantize import ternary
+from exactformer.threads import one_thread
 from exactformer.training.estimators import RANK_ESTIMATORS
 from exactformer.training.parameters import LEVELS, generator
 from exactformer.training.recipe import Recipe
-from exactformer.training.state import Memory, Trained, one_thread
+from exactformer.training.state import Memory, Trained
 
 LONGEST_TEXT = 5  # tokens
 

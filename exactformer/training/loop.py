@@ -20,6 +20,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
+from exactformer.threads import one_thread
 from exactformer.training.batches import Batches, DrawnBatches, all_cases
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_one_steps import DepthOneSteps
@@ -37,7 +38,7 @@ from exactformer.training.parameters import (
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
-from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
+from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
 from exactformer.training.subnormal import subnormals_as_zero
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause

@@ -1,7 +1,6 @@
 """Where a run stands: its seeds, their numbers, and what becomes of a seed in the end."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -102,16 +101,3 @@ def end_of(
     logits = {name: tensor.detach().cpu() for name, tensor in logits.items()}
     seconds = perf_counter() - state.started
     return Trained(state.seeds[row], weights, certificate, margin_before, seconds, logits)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Several threads would split vector loops depending on the size of the batch, and so round
-    differently.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
