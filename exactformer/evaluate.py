@@ -29,6 +29,11 @@ def interval(correct: float, total: int) -> tuple[float, float]:
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
+def interval_in_words(correct: float, total: int, digits: int = 2) -> str:
+    low, high = interval(correct, total)
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
 def ask(
     predictor: Predictor, problems: Sequence[Expression], name: str = "the predictor"
 ) -> Sequence[str | None]:

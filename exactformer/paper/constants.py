@@ -4,7 +4,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import heading, table, write_both
 from exactformer.training.recipe import EndToEnd, Recipe, end_to_end_recipe, recipe_for
 
 # What the paper's Appendix B.2 and its command say, by the names of our constants.
@@ -41,7 +41,7 @@ PAPER: dict[str, str] = {
 
 def constants(results: Path, quick: bool = False) -> list[Path]:
     """There is nothing to be quicker at."""
-    text = ["# Constants", "", "Made by `exactformer reproduce constants`.", ""]
+    text = heading("Constants", "constants")
     csv = ["method,constant,paper,boolean,arithmetic,listops"]
     recipes = {
         "end to end": {task: end_to_end_recipe(make()) for task, make in CATALOG.items()},

@@ -15,7 +15,7 @@ from exactformer.domains.sampling import draw
 from exactformer.evaluate import DepthScore, scores_by_depth
 from exactformer.named import SHIPPED
 from exactformer.paper import published
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import heading, table, write_both
 from exactformer.verify import verify
 
 
@@ -66,7 +66,7 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
     answers = [score for by_depth in scores.values() for score in by_depth.values()]
     right = sum(score.correct for score in answers)
     asked = sum(len(score.lengths) for score in answers)
-    markdown = ["# Table 5", "", "Made by `exactformer reproduce table5`.", ""]
+    markdown = heading("Table 5", "table5")
     markdown += [f"Right at all depths together: **{right:,} of {asked:,}**.", ""]
     markdown += [*table(header, lines.values(), words=0), ""]
     markdown.append(TABLE5_NOTE.format(count=count, seeds=", ".join(map(str, published.SEEDS))))

@@ -6,6 +6,7 @@ Matplotlib is needed here and in what imports this module, nowhere else.
 import io
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from exactformer.domains.algebra import Algebra
@@ -23,6 +25,7 @@ PAGE = 7.2  # inches: the width of a page's text, so sizes of type are as they w
 DPI = 200
 SMALL, NORMAL, LARGE = 6.5, 8.0, 9.5  # points
 MONO = "DejaVu Sans Mono"
+NAMES = {"arithmetic": "arithmetic", "boolean": "Boolean", "listops": "ListOps"}
 
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text
@@ -63,6 +66,22 @@ def drawn(
             paths.append(results / f"{name}.{kind}")
             write_atomically(paths[-1], buffer.getvalue())
     return paths
+
+
+def writes(draw: Callable[[], Figure]) -> Callable[[Path], list[Path]]:
+    """A function that draws, as one that writes what it draws to a folder, under its own name."""
+
+    @wraps(draw)
+    def write(results: Path) -> list[Path]:
+        return drawn(draw.__name__, draw, results)
+
+    return write
+
+
+def constrained(height: float, **pads: Any) -> Figure:
+    """A figure as wide as a page, whose panels make room for each other's labels."""
+    layout = ConstrainedLayoutEngine(**pads)
+    return Figure(figsize=(PAGE, height), layout=layout, facecolor="white")
 
 
 class Sheet:

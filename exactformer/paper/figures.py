@@ -15,7 +15,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
 from exactformer.domains.plain import listed
 from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
-from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, drawn
+from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, writes
 from exactformer.paper.plots import fig4, figA1
 from exactformer.paper.study_plots import accuracy, factors
 from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
@@ -23,36 +23,6 @@ from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
 EXAMPLE = "((1|0)&(~0))"
 CIRCUITS = {"A": (boolean, "(((~0)&1)|(0&(~1)))"), "B": (arithmetic, "(((1+2)*(3+4))+(5*(6+7)))")}
 QUIET = PLAIN._replace(fill="#fafafa", edge="#e3e3e3")
-
-
-def fig1(results: Path) -> list[Path]:
-    """Expressions as circuits, and their reduction: at each iteration the deepest gates, in fields
-    of one colour each, become their values.
-    """
-    return drawn("fig1", _circuits, results)
-
-
-def fig2(results: Path) -> list[Path]:
-    """A: depth counts, mask and clusters of ((1|0)&(~0)), token by token.
-    B: the routing matrices, and the attention and routed bags of each cluster.
-    """
-    return drawn("fig2", _mask_and_attention, results)
-
-
-def fig3(results: Path) -> list[Path]:
-    """The reduction of ((1|0)&(~0)): every position of every state, and the vectors between."""
-    return drawn("fig3", _reduction, results)
-
-
-FIGURES: dict[str, Callable[[Path], list[Path]]] = {
-    "fig1": fig1,
-    "fig2": fig2,
-    "fig3": fig3,
-    "fig4": fig4,
-    "figA1": figA1,
-    "accuracy": accuracy,
-    "factors": factors,
-}
 
 
 @dataclass(frozen=True)
@@ -83,7 +53,11 @@ LEAF = 1.3  # cells from one operand to the next
 LEVEL = 1.7  # cells from one gate to its inputs
 
 
-def _circuits() -> Figure:
+@writes
+def fig1() -> Figure:
+    """Expressions as circuits, and their reduction: at each iteration the deepest gates, in fields
+    of one colour each, become their values.
+    """
     traces = {
         letter: (make(), construct(make()).trace(text)) for letter, (make, text) in CIRCUITS.items()
     }
@@ -159,7 +133,11 @@ def _draw_tree(
     draw(tree, 0)
 
 
-def _mask_and_attention() -> Figure:
+@writes
+def fig2() -> Figure:
+    """A: depth counts, mask and clusters of ((1|0)&(~0)), token by token.
+    B: the routing matrices, and the attention and routed bags of each cluster.
+    """
     algebra, model = boolean(), construct(boolean())
     step = model.trace(EXAMPLE).steps[0]
     sheet = Sheet(33.0, 31.0)
@@ -258,7 +236,9 @@ def _attention(
         y += size + 3.6
 
 
-def _reduction() -> Figure:
+@writes
+def fig3() -> Figure:
+    """The reduction of ((1|0)&(~0)): every position of every state, and the vectors between."""
     algebra = boolean()
     trace = construct(algebra).trace(EXAMPLE)
     n = len(trace.steps[0].tokens)
@@ -330,3 +310,14 @@ def _iteration(sheet: Sheet, algebra: Algebra, step: TraceStep, t: int, left: fl
             half = f"{'+' if out > 0 else '−'}{'½' if abs(out) == 0.5 else abs(out)}"
             sheet.box(left + j, bags + i, str(count), ink if count else PLAIN)
             sheet.box(left + j, outputs + i, half, ink if out > 0 else PLAIN, SMALL)
+
+
+FIGURES: dict[str, Callable[[Path], list[Path]]] = {
+    "fig1": fig1,
+    "fig2": fig2,
+    "fig3": fig3,
+    "fig4": fig4,
+    "figA1": figA1,
+    "accuracy": accuracy,
+    "factors": factors,
+}

@@ -8,7 +8,7 @@ from typing import Any
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.plain import expect, show
 from exactformer.domains.reference import evaluate
-from exactformer.evaluate import Predictor, ask, interval
+from exactformer.evaluate import Predictor, ask, interval, interval_in_words
 from exactformer.problems.draw import expressions
 
 MAJORITY = "commonest value"
@@ -26,8 +26,7 @@ class Cell:
         return interval(self.correct, self.total)
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.correct} of {self.total} ({low:.2f} to {high:.2f})"
+        return f"{self.correct} of {self.total} ({interval_in_words(self.correct, self.total)})"
 
 
 @dataclass(frozen=True)
