@@ -7,6 +7,7 @@ the name: a cache by the name alone, as other tools have it, would keep the last
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any, cast
 
 from torch import Tensor, nn
@@ -173,17 +174,13 @@ class _FeedforwardModule(nn.Module):
 
     def __init__(self, f: Feedforward) -> None:
         super().__init__()
-        if isinstance(f, MLP):
-            names = ("W_1", "b_1", "W_2", "b_2")
-        elif isinstance(f, Table):
-            names = ("bags", "outputs")
-        elif isinstance(f, Units):
-            names = ("W", "b", "cap", "period", "code", "readout")
-        else:
+        if not isinstance(f, MLP | Table | Units):
             raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
-        self.made_of, self.names = f, names
-        for name in names:
-            tensor = getattr(f, name).detach().clone()
+        parts = {field.name: getattr(f, field.name) for field in fields(f)}
+        self.made_of = f
+        self.names = [name for name, part in parts.items() if isinstance(part, Tensor)]
+        for name in self.names:
+            tensor = parts[name].detach().clone()
             if tensor.is_floating_point():
                 self.register_parameter(name, nn.Parameter(tensor))
             else:
@@ -192,12 +189,7 @@ class _FeedforwardModule(nn.Module):
     @property
     def feedforward(self) -> Feedforward:
         """With the tensors as they are now."""
-        tensors = {name: getattr(self, name) for name in self.names}
-        if isinstance(self.made_of, MLP):
-            return MLP(**tensors, activation=self.made_of.activation)
-        if isinstance(self.made_of, Units):
-            return Units(**tensors, D=self.made_of.D)
-        return Table(**tensors)
+        return replace(self.made_of, **{name: getattr(self, name) for name in self.names})
 
 
 def check_key(key: Any) -> None:
