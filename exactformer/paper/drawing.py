@@ -142,9 +142,9 @@ class Sheet:
         self.ax.add_patch(Circle((x, y), radius, fc=ink.fill, ec=ink.edge, lw=0.9, zorder=3))
         self.text(x, y, text, NORMAL, color=ink.text, zorder=4)
 
-    def glow(self, x: float, y: float, ink: Ink, radius: float = 0.6) -> None:
+    def glow(self, x: float, y: float, ink: Ink) -> None:
         """A field behind a node."""
-        self.ax.add_patch(Circle((x, y), radius, fc=ink.fill, ec="none", zorder=1))
+        self.ax.add_patch(Circle((x, y), 0.6, fc=ink.fill, ec="none", zorder=1))
 
     def line(self, xs: Sequence[float], ys: Sequence[float], **more) -> None:
         self.ax.plot(xs, ys, **({"color": "#777777", "lw": 0.9, "zorder": 2} | more))
@@ -166,11 +166,9 @@ class Sheet:
             else:
                 self.text(x + i + 0.5, y - 0.4, shown, color=color)
 
-    def matrix(
-        self, x: float, y: float, values: np.ndarray, one: Ink = MARKED, cell: float = 1.0
-    ) -> None:
+    def matrix(self, x: float, y: float, values: np.ndarray) -> None:
         """Whole numbers; the zeros are pale and the others marked."""
         for i, row in enumerate(values):
             for j, value in enumerate(row):
-                ink = one if value else PLAIN._replace(text="#b5b5b5", edge="#c9c9c9")
-                self.box(x + j * cell, y + i * cell, f"{value:g}".replace("-", "−"), ink)
+                ink = MARKED if value else PLAIN._replace(text="#b5b5b5", edge="#c9c9c9")
+                self.box(x + j, y + i, f"{value:g}".replace("-", "−"), ink)

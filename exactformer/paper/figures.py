@@ -4,7 +4,6 @@ Their captions are in the docstrings. `FIGURES` names them for the command line.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,8 @@ from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
 from exactformer.domains.plain import listed
+from exactformer.domains.syntax import parse
+from exactformer.interp.causal import CausalGraph, Node, causal_graph
 from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, writes
 from exactformer.paper.plots import fig4, figA1
@@ -23,30 +24,6 @@ from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
 EXAMPLE = "((1|0)&(~0))"
 CIRCUITS = {"A": (boolean, "(((~0)&1)|(0&(~1)))"), "B": (arithmetic, "(((1+2)*(3+4))+(5*(6+7)))")}
 QUIET = PLAIN._replace(fill="#fafafa", edge="#e3e3e3")
-
-
-@dataclass(frozen=True)
-class Gate:
-    """An operator or an operand of an expression, named by its position."""
-
-    position: int
-    inputs: tuple["Gate", ...] = ()
-
-
-def circuit(algebra: Algebra, tokens: list[str]) -> Gate:
-    """The tree of an expression."""
-    spans: list[list[Gate]] = [[]]
-    for position, symbol in enumerate(tokens):
-        if symbol == "(":
-            spans.append([])
-        elif symbol == ")":
-            gates = spans.pop()
-            bare = [gate for gate in gates if not gate.inputs]
-            top = next(g for g in bare if kind_of(algebra, tokens[g.position]) == "operator")
-            spans[-1].append(Gate(top.position, tuple(g for g in gates if g is not top)))
-        else:
-            spans[-1].append(Gate(position))
-    return spans[0][0]
 
 
 LEAF = 1.3  # cells from one operand to the next
@@ -73,13 +50,12 @@ def fig1() -> Figure:
         name = {"boolean": "Boolean", "arithmetic": "Arithmetic modulo 10"}[algebra.name]
         sheet.text(0.4, top + 0.4, letter, LARGE, "left", weight="bold")
         sheet.text(1.2, top + 0.4, f"{name}: {trace.expression} = {trace.value}", align="left")
-        tokens = trace.steps[0].tokens
-        tree = circuit(algebra, tokens)
+        graph = causal_graph(parse(algebra, trace.expression))
         for t, width in enumerate(columns):
             step = trace.steps[t] if t < len(trace.steps) else None
             before = trace.steps[t - 1] if t else None
             state = step.tokens if step else trace.steps[-1].state
-            _draw_tree(sheet, algebra, tree, state, step, before, left + width / 2, top + 2.1)
+            _draw_tree(sheet, graph, state, step, before, left + width / 2, top + 2.1)
             shown = "".join(symbol for symbol in state if symbol != EMPTY_POSITION)
             sheet.text(left + width / 2, top + 8.2, shown, SMALL, family=MONO)
             left += width
@@ -99,8 +75,7 @@ def _tree_width(algebra: Algebra, trace: Trace, t: int) -> float:
 
 def _draw_tree(
     sheet: Sheet,
-    algebra: Algebra,
-    tree: Gate,
+    graph: CausalGraph,
     state: list[str],
     step: TraceStep | None,
     before: TraceStep | None,
@@ -108,13 +83,15 @@ def _draw_tree(
     top: float,
 ) -> None:
     """What is left of the circuit. `step` reduces it next, `before` has just reduced it."""
+    algebra = graph.expression.algebra
     leaves = sum(kind_of(algebra, symbol) == "value" for symbol in state)
     next_leaf = iter(np.arange(leaves) - (leaves - 1) / 2)
 
-    def draw(gate: Gate, level: int) -> float:
+    def draw(gate: Node, level: int) -> float:
         """Draw a gate and all below it; returns its x."""
-        operator = kind_of(algebra, state[gate.position]) == "operator"
-        inputs = [draw(g, level + 1) for g in gate.inputs] if operator else []
+        kind = kind_of(algebra, state[gate.position])
+        operands = graph.causes[gate][1:] if kind == "operator" else ()
+        inputs = [draw(operand, level + 1) for operand in operands]
         x = float(np.mean(inputs)) if inputs else middle + LEAF * next(next_leaf)
         y = top + LEVEL * level
         cluster = step.clusters[gate.position] if step else 0
@@ -127,10 +104,10 @@ def _draw_tree(
             sheet.line([x, below], [y, y + LEVEL])
         if before and before.clusters[gate.position]:
             sheet.node(x, y, "", cluster_ink(before.clusters[gate.position]), 0.56)
-        sheet.node(x, y, state[gate.position], KINDS[kind_of(algebra, state[gate.position])])
+        sheet.node(x, y, state[gate.position], KINDS[kind])
         return x
 
-    draw(tree, 0)
+    draw(graph.answer, 0)
 
 
 @writes
