@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 from exactformer.domains.algebra import CLOSE, OPEN, Operator
 from exactformer.domains.expression import EMPTY, Expression
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.plain import expect
 
 
@@ -131,7 +130,7 @@ class CausalGraph:
 def causal_graph(expression: Expression) -> CausalGraph:
     """The causal graph of an expression, as the paper's layer evaluates it: deepest spans first."""
     expect(expression, Expression, "an Expression, which parse makes of text")
-    require_parentheses(expression.algebra, "a causal graph")
+    expression.algebra.require_parentheses("a causal graph")
     algebra, depth = expression.algebra, expression.depth
     index = {value: i for i, value in enumerate(algebra.values)}
     tokens: dict[Node, str] = {}

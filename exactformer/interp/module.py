@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from exactformer.domains.algebra import OPEN, Algebra
 from exactformer.domains.expression import Expression
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.plain import show
 from exactformer.domains.syntax import parse
 from exactformer.model import circuit
@@ -56,7 +55,7 @@ class CircuitModule(nn.Module):
         self, algebra: Algebra, weights: Weights, *, straight_through: bool = False
     ) -> None:
         super().__init__()
-        require_parentheses(algebra, "a module with taps")
+        algebra.require_parentheses("a module with taps")
         self.algebra = algebra
         self.straight_through = straight_through
         self.iteration = 0

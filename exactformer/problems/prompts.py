@@ -4,7 +4,6 @@ from functools import lru_cache
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.plain import listed
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out
@@ -31,7 +30,7 @@ def prompt(algebra: Algebra, expression: str) -> str:
 @lru_cache(maxsize=64)
 def instruction(algebra: Algebra) -> str:
     """What the operators mean, and what counts as an answer."""
-    require_parentheses(algebra, "a prompt")
+    algebra.require_parentheses("a prompt")
     # Which of the built-in algebras this is, or a variant of; empty for one of a user's.
     family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
