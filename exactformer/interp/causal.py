@@ -10,6 +10,7 @@ becomes when one node is set to anything else. It is found from the algebra's ta
 model is not asked, and tests compare the two.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -63,13 +64,7 @@ class CausalGraph:
 
     def ancestors(self, node: Node) -> frozenset[Node]:
         """All nodes with a path to this one. Nothing else can change it."""
-        found: set[Node] = set()
-        waiting = [node]
-        while waiting:
-            causes = self.causes.get(waiting.pop(), ())
-            found.update(causes)
-            waiting += causes
-        return frozenset(found)
+        return frozenset(with_ancestors(node, self.causes)) - {node}
 
     @cached_property
     def effects(self) -> dict[Node, dict[str, str]]:
@@ -125,6 +120,16 @@ class CausalGraph:
             ],
             "edges": [[list(u), list(v)] for v, causes in self.causes.items() for u in causes],
         }
+
+
+def with_ancestors(node: Node, causes: Mapping[Node, Iterable[Node]]) -> set[Node]:
+    """The node, and all with a path to it."""
+    found, waiting = {node}, [node]
+    while waiting:
+        new = [cause for cause in causes.get(waiting.pop(), ()) if cause not in found]
+        found.update(new)
+        waiting += new
+    return found
 
 
 def causal_graph(expression: Expression) -> CausalGraph:
