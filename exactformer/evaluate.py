@@ -1,5 +1,6 @@
 """Accuracy by depth of anything that predicts, on problems it has not seen."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -53,6 +54,23 @@ def ask(
     return answers
 
 
+def count_right(
+    predictors: Sequence[Predictor], problems: Sequence[Expression], values: Sequence[str]
+) -> int:
+    """How many are answered with their values, the problems being shared out among predictors."""
+    right = 0
+    for i, predictor in enumerate(predictors):
+        share = slice(i, None, len(predictors))
+        answers = ask(predictor, problems[share])
+        right += sum(a == b for a, b in zip(answers, values[share], strict=True))
+    return right
+
+
+def commonest(values: Iterable[str]) -> int:
+    """How many of these the commonest one is: what answering it always would have right."""
+    return max(Counter(values).values(), default=0)
+
+
 @dataclass(frozen=True)
 class DepthScore:
     """Problems of one depth: how many came out right, and how many tokens each of them has."""
@@ -89,9 +107,5 @@ def scores_by_depth(
     """The same, one depth after the other, each one's problems shared out among predictors."""
     for depth in depths:
         problems = draw(algebra, depth, count, rng)
-        correct = 0
-        for i, predictor in enumerate(predictors):
-            asked = problems[i :: len(predictors)]
-            answers = ask(predictor, asked)
-            correct += sum(a == evaluate(p) for a, p in zip(answers, asked, strict=True))
+        correct = count_right(predictors, problems, [evaluate(problem) for problem in problems])
         yield depth, DepthScore(correct, [len(problem) for problem in problems])

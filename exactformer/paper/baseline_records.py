@@ -25,8 +25,9 @@ from safetensors.torch import save
 from exactformer.baselines.protocol import train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG
+from exactformer.evaluate import commonest, count_right
 from exactformer.paper import published
-from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems, majority
+from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems
 from exactformer.paper.files import Record, find_record, write_record
 from exactformer.protocol.predictor import Predictor, answers
 from exactformer.protocol.recipe import FITTED
@@ -156,8 +157,7 @@ def try_deep(name: str, folder: Path, device: torch.device) -> Record:
     task, right = RECIPES[name].task, []
     for depth in DEEP:
         expressions, values = asked_problems(task, "natural", depth)
-        found = predictor.predict(expressions)
-        right.append(sum(a == b for a, b in zip(found, values, strict=True)))
+        right.append(count_right([predictor], expressions, values))
         _report(f"{name}, depth {depth}: {right[-1]} of {len(values)}")
     record = {
         "name": name,
@@ -187,15 +187,9 @@ def try_ours(task: str, folder: Path) -> Record:
         right, common = [], []
         for depth in depths:
             expressions, values = asked_problems(task, drawing, depth)
-            answered = 0
-            for i, model in enumerate(models):
-                found = model.predict(expressions[i :: len(models)])
-                answered += sum(
-                    a == b for a, b in zip(found, values[i :: len(models)], strict=True)
-                )
-            right.append(answered)
-            common.append(majority(values))
-            _report(f"{task}, ours, {drawing}, depth {depth}: {answered} of {len(values)}")
+            right.append(count_right(models, expressions, values))
+            common.append(commonest(values))
+            _report(f"{task}, ours, {drawing}, depth {depth}: {right[-1]} of {len(values)}")
         record["right"][drawing], record["majority"][drawing] = right, common
     write_record(folder / f"{task}-ours.json", record)
     return record

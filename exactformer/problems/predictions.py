@@ -1,6 +1,5 @@
 """How many predictions of anybody's model are right, by depth."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import Lines
 from exactformer.domains.plain import show
-from exactformer.evaluate import interval, interval_in_words
+from exactformer.evaluate import commonest, interval, interval_in_words
 from exactformer.problems.files import json_line, read_problems, require_different
 
 
@@ -97,7 +96,7 @@ def score_predictions(algebra: Algebra, rows: Path, predictions: Path) -> Predic
                 depth,
                 correct=sum(a == problem.value for a, problem in zip(answers, asked, strict=True)),
                 total=len(asked),
-                majority=Counter(problem.value for problem in asked).most_common(1)[0][1],
+                majority=commonest(problem.value for problem in asked),
                 no_value=answers.count(None),
             )
         )
