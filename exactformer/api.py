@@ -24,15 +24,7 @@ from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import remembered
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
-from exactformer.trace import (
-    PlainStep,
-    SpanStep,
-    Trace,
-    TraceStep,
-    trace,
-    trace_plain,
-    trace_spans,
-)
+from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace, trace_plain, trace_spans
 from exactformer.verify import Findings
 
 if TYPE_CHECKING:

@@ -99,12 +99,7 @@ def _mark(record: Record) -> str:
 
 
 def _looped_table(
-    results: Path,
-    name: str,
-    title: str,
-    depths: Sequence[int],
-    epochs: Sequence[str],
-    quick: bool,
+    results: Path, name: str, title: str, depths: Sequence[int], epochs: Sequence[str], quick: bool
 ) -> list[Path]:
     tasks = tuple(published.LOOPED_FULL)
     records = _records([(task, encoding) for task in tasks for encoding in ENCODINGS], quick)
