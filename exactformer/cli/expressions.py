@@ -55,11 +55,7 @@ def info(domain: Domain, as_json: Json = False) -> None:
             for op in domain.operators
         ],
         "spellings": dict(domain.spellings),
-        "D": shape.D,
-        "d_h": shape.d_h,
-        "hidden": shape.hidden,
-        "activation": shape.activation,
-        "slots": shape.slots,
+        **vars(shape),
         "parameters": shape.parameters,
     }
     if as_json:
