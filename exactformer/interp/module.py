@@ -8,7 +8,7 @@ the name: a cache by the name alone, as other tools have it, would keep the last
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -26,6 +26,7 @@ Key = tuple[int, str]  # an iteration, from 1, and a name of TAPS; (0, "X") is t
 Cache = dict[Key, Tensor]
 Patch = Callable[[Tensor], Tensor] | Tensor  # what to make of a tensor, or what to put in its place
 
+BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E")
 TAPS = ("A", "P", "ids", "R", "H", "Z", "Y", "X")  # as in the glossary of model/circuit.py
 
 
@@ -59,8 +60,8 @@ class CircuitModule(nn.Module):
         self.algebra = algebra
         self.straight_through = straight_through
         self.iteration = 0
-        tensors = {name: getattr(weights, name) for name in ("G_PE", "W_Q", "W_K", "G_R", "E")}
-        for name, tensor in tensors.items():
+        for name in BUFFERS:
+            tensor = getattr(weights, name)
             self.register_buffer(name, None if tensor is None else tensor.detach().clone())
         self.f = _FeedforwardModule(weights.f)
         self.taps = nn.ModuleDict({name: Tap() for name in TAPS})
@@ -68,9 +69,7 @@ class CircuitModule(nn.Module):
     @property
     def weights(self) -> Weights:
         """The weights as they are now, for `Model(module.algebra, module.weights)`."""
-        names = ("G_PE", "W_Q", "W_K", "E", "G_R")
-        G_PE, W_Q, W_K, E, G_R = (cast(Tensor, getattr(self, name)) for name in names)
-        return Weights(G_PE, W_Q, W_K, self.f.feedforward, E, G_R)
+        return Weights(**{name: getattr(self, name) for name in BUFFERS}, f=self.f.feedforward)
 
     def encode(self, texts: Sequence[str | Expression]) -> tuple[Tensor, Tensor]:
         """The state that several expressions start from, and where it is not padding."""
