@@ -27,13 +27,12 @@ Records = dict[tuple[str, str], dict[float, Record]]
 
 def table2(results: Path, quick: bool = False) -> list[Path]:
     """tab:baseline: the looped transformer at depths 2, 3 and 10."""
-    return _looped_table(results, "table2", "Table 2", published.LOOPED_DEPTHS, ("best",), quick)
+    return _looped_table(results, 2, published.LOOPED_DEPTHS, ("best",), quick)
 
 
 def table3(results: Path, quick: bool = False) -> list[Path]:
     """atab:baseline_full: the looped transformer at depths 1, 2, 3, 5 and 10."""
-    depths = published.LOOPED_FULL_DEPTHS
-    return _looped_table(results, "table3", "Table 3", depths, tuple(EPOCHS), quick)
+    return _looped_table(results, 3, published.LOOPED_FULL_DEPTHS, tuple(EPOCHS), quick)
 
 
 def table4(results: Path, quick: bool = False) -> list[Path]:
@@ -99,11 +98,11 @@ def _mark(record: Record) -> str:
 
 
 def _looped_table(
-    results: Path, name: str, title: str, depths: Sequence[int], epochs: Sequence[str], quick: bool
+    results: Path, number: int, depths: Sequence[int], epochs: Sequence[str], quick: bool
 ) -> list[Path]:
     tasks = tuple(published.LOOPED_FULL)
     records = _records([(task, encoding) for task in tasks for encoding in ENCODINGS], quick)
-    text = _heading(f"{title}: the looped transformer", name, quick)
+    text = _heading(f"Table {number}: the looped transformer", f"table{number}", quick)
     for task in tasks:
         header = ["model", "seeds fitted (paper's)"]
         for depth in depths:
@@ -121,7 +120,7 @@ def _looped_table(
                     rows += _our_rows(task, drawing, depths, 4, quick)
                     text += [f"### {drawing}, {EPOCHS[epoch]}", "", *table(header, rows), ""]
     text += [*_runs(records), LOOPED_NOTE, "", _sixtieths()]
-    return write_both(results, name, _csv(records, depths), text)
+    return write_both(results, f"table{number}", _csv(records, depths), text)
 
 
 def _sixtieths() -> str:
