@@ -1,7 +1,7 @@
 """Accuracy by depth of anything that predicts, on problems it has not seen."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -84,28 +84,20 @@ class DepthScore:
 
 
 def accuracy_by_depth(
-    predictor: Predictor,
+    predictor: Predictor | Sequence[Predictor],
     algebra: Algebra,
     depths: Iterable[int],
     count: int,
     rng: np.random.Generator,
 ) -> dict[int, DepthScore]:
-    """The score of each depth on `count` random problems.
+    """The score of each depth on `count` random problems, which several predictors share.
 
     An answer of None is wrong. Generators with the same seed give the same problems.
     """
-    return dict(scores_by_depth([predictor], algebra, depths, count, rng))
-
-
-def scores_by_depth(
-    predictors: Sequence[Predictor],
-    algebra: Algebra,
-    depths: Iterable[int],
-    count: int,
-    rng: np.random.Generator,
-) -> Iterator[tuple[int, DepthScore]]:
-    """The same, one depth after the other, each one's problems shared out among predictors."""
+    several = predictor if isinstance(predictor, Sequence) else [predictor]
+    scores: dict[int, DepthScore] = {}
     for depth in depths:
         problems = draw(algebra, depth, count, rng)
-        correct = count_right(predictors, problems, [evaluate(problem) for problem in problems])
-        yield depth, DepthScore(correct, [len(problem) for problem in problems])
+        correct = count_right(several, problems, [evaluate(problem) for problem in problems])
+        scores[depth] = DepthScore(correct, [len(problem) for problem in problems])
+    return scores

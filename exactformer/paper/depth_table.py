@@ -12,7 +12,7 @@ from rich.progress import MofNCompleteColumn, Progress
 from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw
-from exactformer.evaluate import DepthScore, scores_by_depth
+from exactformer.evaluate import DepthScore, accuracy_by_depth
 from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.paper.files import heading, table, write_both
@@ -32,9 +32,9 @@ def try_depths(
         algebra, rng = CATALOG[task](), np.random.default_rng(0)
         for depth in range(1, first):
             draw(algebra, depth, count, rng)
-        scores = {}
-        for depth, score in scores_by_depth(models[task], algebra, depths, count, rng):
-            scores[depth] = score
+        scores: dict[int, DepthScore] = {}
+        for depth in depths:
+            scores |= accuracy_by_depth(models[task], algebra, [depth], count, rng)
             progress.advance(bars[task])
         return scores
 
