@@ -73,7 +73,13 @@ class CRvNN:
         inside = (position >= 1) & (position <= length)
         exists = position <= length + 1  # START and END too
         may_go = (inside & (position < length)).unsqueeze(-1)
-        x = self._start(p, tokens, position, inside, exists, length, training)
+        # The tokens' vectors between START and END: (S, b, n + 2, width).
+        x = F.dropout(embedded(p, tokens), self.input_dropout, training)
+        x = F.pad(linear(p, "input", x), (0, 0, 1, 1))
+        x = torch.where(inside.unsqueeze(-1), x, 0.0)
+        x = torch.where((position == 0).view(-1, 1), p["start"][:, None, None], x)
+        x = torch.where((position == length + 1).unsqueeze(-1), p["end"][:, None, None], x)
+        x = layer_norm(p, "norm", linear(p, "initial", x)) * exists.unsqueeze(-1)
         exist = exists.to(x.dtype)
         composed = torch.zeros_like(exist).unsqueeze(-1)
         running = torch.ones(S, b, 1, dtype=torch.bool, device=tokens.device)
@@ -96,25 +102,6 @@ class CRvNN:
         rest = (exist * inside).sum(-1) + TINY
         penalty = -torch.log((exist * at_last).sum(-1) / rest + TINY)
         return logits, self.halt_penalty * penalty
-
-    def _start(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        position: Tensor,
-        inside: Tensor,
-        exists: Tensor,
-        length: Tensor,
-        training: bool,
-    ) -> Tensor:
-        """The tokens' vectors between START and END: (S, b, n + 2, width)."""
-        x = F.dropout(embedded(p, tokens), self.input_dropout, training)
-        x = F.pad(linear(p, "input", x), (0, 0, 1, 1))
-        is_end = (position == length + 1).unsqueeze(-1)
-        x = torch.where(inside.unsqueeze(-1), x, 0.0)
-        x = torch.where((position == 0).view(-1, 1), p["start"][:, None, None], x)
-        x = torch.where(is_end, p["end"][:, None, None], x)
-        return layer_norm(p, "norm", linear(p, "initial", x)) * exists.unsqueeze(-1)
 
     def _share(
         self,
