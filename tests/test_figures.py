@@ -86,7 +86,6 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path):
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-
 def test_the_circuits_have_the_papers_values():
     values = {letter: evaluate(parse(make(), text)) for letter, (make, text) in CIRCUITS.items()}
     assert values == {"A": "1", "B": "6"}
