@@ -13,9 +13,8 @@ from matplotlib.patches import Rectangle
 from phase_records import SLICES, Cell, Record, Slice
 
 from exactformer.evaluate import interval
-from exactformer.paper.drawing import PAGE, SMALL, drawn
+from exactformer.paper.drawing import NAMES, PAGE, SMALL, drawn
 from exactformer.paper.files import table
-from exactformer.paper.study_plots import NAMES
 from exactformer.weightfile import write_atomically
 
 COMMAND = "python benchmarks/phases.py draw"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 import torch
 
@@ -24,15 +24,7 @@ from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import remembered
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
-from exactformer.trace import (
-    PlainStep,
-    SpanStep,
-    Trace,
-    TraceStep,
-    trace,
-    trace_plain,
-    trace_spans,
-)
+from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace, trace_plain, trace_spans
 from exactformer.verify import Findings
 
 if TYPE_CHECKING:
@@ -41,7 +33,6 @@ if TYPE_CHECKING:
 MANY = 1 << 16  # characters of texts that the engine reads by itself, not through the parser
 
 Text = str | bytes | Expression
-T = TypeVar("T")
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
@@ -134,11 +125,11 @@ class Model:
         expressions: list[Expression] | None = None
         plain = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
         if not plain or ("_engine" not in vars(self) and sum(map(len, texts)) <= MANY):
-            expressions = _each(self._expression, texts)  # mistakes first: tables take a while
+            expressions = self._expressions(texts)  # mistakes first: tables take a while
         fast = self.fast_engine(engine)
         if fast and expressions is None:
             return fast.texts(cast(list[str | bytes], texts))
-        expressions = _each(self._expression, texts) if expressions is None else expressions
+        expressions = self._expressions(texts) if expressions is None else expressions
         if fast:
             return fast.values(expressions)
         found = self.outcomes(expressions, iterations or "depth", most_work=most_work, tell=tell)
@@ -282,6 +273,18 @@ class Model:
             )
         return expression
 
+    def _expressions(self, texts: Sequence[Text]) -> list[Expression]:
+        """An error in one of several says in which."""
+        expressions: list[Expression] = []
+        for number, text in enumerate(texts, start=1):
+            try:
+                expressions.append(self._expression(text))
+            except ExpressionError as error:
+                if len(texts) > 1:
+                    error.add_note(f"in text {number} of {len(texts)}")
+                raise
+        return expressions
+
     def certify(self) -> Certificate:
         """The verdict on the weights: found once, and again if a tensor was changed in place."""
         return self._certificate
@@ -308,19 +311,6 @@ class Model:
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
         to_file(self.algebra, self.weights, self.origin).write(Path(path))
-
-
-def _each(function: Callable[[Text], T], texts: Sequence[Text]) -> list[T]:
-    """What a function makes of each; an error in one of several says in which."""
-    results: list[T] = []
-    for number, text in enumerate(texts, start=1):
-        try:
-            results.append(function(text))
-        except ExpressionError as error:
-            if len(texts) > 1:
-                error.add_note(f"in text {number} of {len(texts)}")
-            raise
-    return results
 
 
 def construct(

@@ -63,13 +63,8 @@ class Certificate:
             },
         }
         if self.counterexample:
-            example = self.counterexample
-            data["counterexample"] = {
-                "expression": str(example.expression),
-                "expected": example.expected,
-                "found": example.found,
-                "shortest": example.shortest,
-            }
+            text = str(self.counterexample.expression)
+            data["counterexample"] = vars(self.counterexample) | {"expression": text}
         return data
 
     def __repr__(self) -> str:

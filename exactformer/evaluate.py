@@ -1,6 +1,7 @@
 """Accuracy by depth of anything that predicts, on problems it has not seen."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,6 +30,11 @@ def interval(correct: float, total: int) -> tuple[float, float]:
     return max(0.0, centre - reach), min(1.0, centre + reach)
 
 
+def interval_in_words(correct: float, total: int, digits: int = 2) -> str:
+    low, high = interval(correct, total)
+    return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
 def ask(
     predictor: Predictor, problems: Sequence[Expression], name: str = "the predictor"
 ) -> Sequence[str | None]:
@@ -48,6 +54,23 @@ def ask(
     return answers
 
 
+def count_right(
+    predictors: Sequence[Predictor], problems: Sequence[Expression], values: Sequence[str]
+) -> int:
+    """How many are answered with their values, the problems being shared out among predictors."""
+    right = 0
+    for i, predictor in enumerate(predictors):
+        share = slice(i, None, len(predictors))
+        answers = ask(predictor, problems[share])
+        right += sum(a == b for a, b in zip(answers, values[share], strict=True))
+    return right
+
+
+def commonest(values: Iterable[str]) -> int:
+    """How many of these the commonest one is: what answering it always would have right."""
+    return max(Counter(values).values(), default=0)
+
+
 @dataclass(frozen=True)
 class DepthScore:
     """Problems of one depth: how many came out right, and how many tokens each of them has."""
@@ -61,32 +84,20 @@ class DepthScore:
 
 
 def accuracy_by_depth(
-    predictor: Predictor,
+    predictor: Predictor | Sequence[Predictor],
     algebra: Algebra,
     depths: Iterable[int],
     count: int,
     rng: np.random.Generator,
 ) -> dict[int, DepthScore]:
-    """The score of each depth on `count` random problems.
+    """The score of each depth on `count` random problems, which several predictors share.
 
     An answer of None is wrong. Generators with the same seed give the same problems.
     """
-    return dict(scores_by_depth([predictor], algebra, depths, count, rng))
-
-
-def scores_by_depth(
-    predictors: Sequence[Predictor],
-    algebra: Algebra,
-    depths: Iterable[int],
-    count: int,
-    rng: np.random.Generator,
-) -> Iterator[tuple[int, DepthScore]]:
-    """The same, one depth after the other, each one's problems shared out among predictors."""
+    several = predictor if isinstance(predictor, Sequence) else [predictor]
+    scores: dict[int, DepthScore] = {}
     for depth in depths:
         problems = draw(algebra, depth, count, rng)
-        correct = 0
-        for i, predictor in enumerate(predictors):
-            asked = problems[i :: len(predictors)]
-            answers = ask(predictor, asked)
-            correct += sum(a == evaluate(p) for a, p in zip(answers, asked, strict=True))
-        yield depth, DepthScore(correct, [len(problem) for problem in problems])
+        correct = count_right(several, problems, [evaluate(problem) for problem in problems])
+        scores[depth] = DepthScore(correct, [len(problem) for problem in problems])
+    return scores

@@ -204,13 +204,11 @@ class _Lines(_Job):
         return replace(self.evaluator, weights=self.weights.path)
 
 
-@dataclass(frozen=True)
 class _Values(_Lines):
     def run(self, part: Part, /) -> "Numbers":
         return np.concatenate(list(self.here.line_values(part, self.syntax)))
 
 
-@dataclass(frozen=True)
 class _Outcomes(_Lines):
     def run(self, part: Part, /) -> "list[Outcome]":
         return list(self.here.line_outcomes(part, self.syntax))

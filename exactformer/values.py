@@ -73,8 +73,7 @@ class Evaluator:
 
     def prepare(self) -> None:
         """Find or make what it evaluates with; otherwise that is done when it is needed."""
-        if self._fast_engine() is None:
-            _ = self._model
+        self._fast_engine()
 
     def line_values(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Numbers]":
         """The values of a file's lines (`-` is standard input) up to the first bad one, many at a

@@ -62,9 +62,6 @@ class WeightFile:
     activation: str | None  # of the perceptron; None for a table and for units
     origin: Mapping[str, Any] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self._check()
-
     @cached_property
     def sha256(self) -> str:
         """A hash of the algebra and of all that computes: the activation and the tensors."""
@@ -96,7 +93,7 @@ class WeightFile:
             raise ValueError(f"{path}: the tensors are not those whose hash its header gives")
         return read
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         """Names, shapes and finiteness, so that whoever uses the arrays can rely on them."""
         if not isinstance(self.origin, Mapping):
             raise ValueError(f"origin: expected an object, found {show(self.origin)}")

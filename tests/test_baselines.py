@@ -13,7 +13,7 @@ import exactformer.baselines
 from exactformer.baselines.crvnn import CRvNN, neighbours
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
-from exactformer.baselines.protocol import predictor_of, train
+from exactformer.baselines.protocol import train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
@@ -34,6 +34,7 @@ from exactformer.protocol.data import (
     padded,
 )
 from exactformer.protocol.loop import Trainer
+from exactformer.protocol.predictor import Predictor
 from exactformer.protocol.state import Inputs, State
 
 CPU = torch.device("cpu")
@@ -312,8 +313,9 @@ def test_a_record_is_written_once(narrow, tmp_path):
 
 
 def test_predictor_answers_in_order():
-    state = State.start(network_for(RECIPES["boolean-rope"]), [3, 1], CPU)
-    predictor = predictor_of(RECIPES["boolean-rope"], state, 1)
+    network = network_for(RECIPES["boolean-rope"])
+    second = {n: both[1:] for n, both in State.start(network, [3, 1], CPU).best.items()}
+    predictor = Predictor(network, boolean(), second)
     expressions = draw(boolean(), 3, 8, np.random.default_rng(0))
     expressions += draw(boolean(), 1, 4, np.random.default_rng(0))
     one_by_one = [predictor.predict([expression])[0] for expression in expressions]

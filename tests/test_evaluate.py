@@ -6,7 +6,7 @@ import pytest
 from exactformer.domains.catalog import boolean
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.evaluate import accuracy_by_depth, scores_by_depth
+from exactformer.evaluate import accuracy_by_depth
 
 
 class Oracle:
@@ -50,7 +50,7 @@ def test_the_generator_decides_the_problems():
 
 def test_problems_are_shared_out_among_predictors():
     rng, again = np.random.default_rng(0), np.random.default_rng(0)
-    ((_, score),) = scores_by_depth([Oracle(), Shallow()], boolean(), [3], 25, rng)
+    score = accuracy_by_depth([Oracle(), Shallow()], boolean(), [3], 25, rng)[3]
     assert score.correct == 13  # the first of each pair
     assert score.lengths == [len(problem) for problem in draw(boolean(), 3, 25, again)]
 

@@ -9,14 +9,14 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
+from exactformer.domains.catalog import CATALOG, arithmetic, boolean
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
 from exactformer.palette import CLUSTERS, KINDS, TASKS, kind_of
 from exactformer.paper import depth_table, loss_curves, published
 from exactformer.paper.depth_table import table5, try_depths
-from exactformer.paper.figures import CIRCUITS, FIGURES, Gate, circuit
+from exactformer.paper.figures import CIRCUITS, FIGURES
 from exactformer.paper.plots import around, models
 from exactformer.paper.tables import TABLES
 from exactformer.training.parameters import export
@@ -84,14 +84,6 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path):
     assert "pip install 'exactformer[figures]'" in result.stderr
     assert "Traceback" not in result.stderr
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
-
-
-def test_a_circuit_is_the_tree_of_its_expression():
-    tree = circuit(boolean(), list("((1|0)&(~0))"))
-    either = Gate(3, (Gate(2), Gate(4)))
-    assert tree == Gate(6, (either, Gate(8, (Gate(9),))))
-    digits = circuit(listops(), ["(", "MAX", "1", "(", "MIN", "2", "3", "4", ")", ")"])
-    assert digits == Gate(1, (Gate(2), Gate(4, (Gate(5), Gate(6), Gate(7)))))
 
 
 def test_the_circuits_have_the_papers_values():

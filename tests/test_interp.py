@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import exactformer as ef
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.sampling import draw
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.intervene import Intervention, intervene
@@ -216,5 +215,5 @@ def test_a_notation_that_leaves_parentheses_out_is_refused():
     algebra = copy.copy(MODULO_7)
     object.__setattr__(algebra, "notation", SimpleNamespace(value="other"))
     with pytest.raises(ValueError, match=r"a graph is for fully .*'modulo-7' is in other notation"):
-        require_parentheses(algebra, "a graph")
-    require_parentheses(MODULO_7, "a graph")
+        algebra.require_parentheses("a graph")
+    MODULO_7.require_parentheses("a graph")

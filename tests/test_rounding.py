@@ -18,7 +18,7 @@ from exactformer.domains.sampling import enumerate_depth
 from exactformer.model.circuit import Weights
 from exactformer.model.construct import assemble, closed_form, dense
 from exactformer.model.feedforward import MLP
-from exactformer.verify.rounding import perceptron
+from exactformer.verify import rounding
 from tests.brute_force import (
     NOT,
     ONE,
@@ -222,7 +222,7 @@ def exact_outputs(H: np.ndarray, arrays: dict[str, np.ndarray], activation: str)
 @given(perceptrons())
 def test_the_rounding_bound_holds_in_any_order(numbers):
     arrays, activation, H = numbers
-    found = perceptron(H, **arrays, activation=activation)
+    (found,) = rounding.perceptrons(H, [tuple(arrays.values())], activation)
     exact = exact_outputs(H, arrays, activation)
     assert (found.positive == (exact > 0)).all()
     assert found.smallest == abs(exact).min()
@@ -242,7 +242,7 @@ def test_the_rounding_bound_is_not_far_from_what_happens():
         "b_2": np.full(1, 1e-3, dtype=np.float32),
     }
     H = np.ones((1, 1), dtype=int)
-    bound = perceptron(H, **arrays, activation="square").error
+    bound = rounding.perceptrons(H, [tuple(arrays.values())], "square")[0].error
     computed = Fraction(float(in_float64(H, arrays, "square", "one by one")[0, 0]))
     lost = abs(computed - exact_outputs(H, arrays, "square")[0, 0])
     assert bound / 100 < lost <= bound

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exactformer.baselines.looped import layer_norm, linear, one_hot, random_linear, unit_norm
+from exactformer.baselines.looped import embedded, layer_norm, linear, random_linear, unit_norm
 from exactformer.baselines.positions import Parameters
 from exactformer.protocol.state import Inputs
 
@@ -73,7 +73,13 @@ class CRvNN:
         inside = (position >= 1) & (position <= length)
         exists = position <= length + 1  # START and END too
         may_go = (inside & (position < length)).unsqueeze(-1)
-        x = self._start(p, tokens, position, inside, exists, length, training)
+        # The tokens' vectors between START and END: (S, b, n + 2, width).
+        x = F.dropout(embedded(p, tokens), self.input_dropout, training)
+        x = F.pad(linear(p, "input", x), (0, 0, 1, 1))
+        x = torch.where(inside.unsqueeze(-1), x, 0.0)
+        x = torch.where((position == 0).view(-1, 1), p["start"][:, None, None], x)
+        x = torch.where((position == length + 1).unsqueeze(-1), p["end"][:, None, None], x)
+        x = layer_norm(p, "norm", linear(p, "initial", x)) * exists.unsqueeze(-1)
         exist = exists.to(x.dtype)
         composed = torch.zeros_like(exist).unsqueeze(-1)
         running = torch.ones(S, b, 1, dtype=torch.bool, device=tokens.device)
@@ -92,34 +98,10 @@ class CRvNN:
                 break
         at_last = (position == length).to(x.dtype)
         answer = (x * at_last.unsqueeze(-1)).sum(2)
-        answer = F.dropout(answer, self.output_dropout, training)
-        logits = linear(answer, p["read_out/weight"], p["read_out/bias"])
+        logits = linear(p, "read_out", F.dropout(answer, self.output_dropout, training))
         rest = (exist * inside).sum(-1) + TINY
         penalty = -torch.log((exist * at_last).sum(-1) / rest + TINY)
         return logits, self.halt_penalty * penalty
-
-    def _start(
-        self,
-        p: Mapping[str, Tensor],
-        tokens: Tensor,
-        position: Tensor,
-        inside: Tensor,
-        exists: Tensor,
-        length: Tensor,
-        training: bool,
-    ) -> Tensor:
-        """The tokens' vectors between START and END: (S, b, n + 2, width)."""
-        S, b, n = tokens.shape
-        hot = one_hot(tokens, self.vocabulary, p["embedding"].dtype).view(S, b * n, -1)
-        x = torch.bmm(hot, p["embedding"]).view(S, b, n, -1)
-        x = F.dropout(x, self.input_dropout, training)
-        x = F.pad(linear(x, p["input/weight"], p["input/bias"]), (0, 0, 1, 1))
-        is_end = (position == length + 1).unsqueeze(-1)
-        x = torch.where(inside.unsqueeze(-1), x, 0.0)
-        x = torch.where((position == 0).view(-1, 1), p["start"][:, None, None], x)
-        x = torch.where(is_end, p["end"][:, None, None], x)
-        x = linear(x, p["initial/weight"], p["initial/bias"])
-        return layer_norm(x, p["norm/gain"], p["norm/shift"]) * exists.unsqueeze(-1)
 
     def _share(
         self,
@@ -138,20 +120,18 @@ class CRvNN:
             + (1 - composed) * p["left_alone"][:, None, None]
         )
         window = torch.cat([left @ left_1, left_1, x, right_1, right @ right_1, feature], dim=-1)
-        hidden = F.gelu(linear(window, p["window/weight"], p["window/bias"]))
-        score = linear(hidden, p["score/weight"], p["score/bias"])
+        score = linear(p, "score", F.gelu(linear(p, "window", window)))
         top = score.amax(2, keepdim=True).clamp(min=0).detach()  # doing nothing scores 0
         go = torch.exp(score - top) * may_go
         return go / (go + torch.exp(-top) + left @ go + right @ go + TINY)
 
     def cell(self, p: Mapping[str, Tensor], left: Tensor, x: Tensor, training: bool) -> Tensor:
-        hidden = linear(torch.cat([left, x], dim=-1), p["cell_in/weight"], p["cell_in/bias"])
-        hidden = F.dropout(F.gelu(hidden), self.cell_dropout, training)
-        out = linear(hidden, p["cell_out/weight"], p["cell_out/bias"])
+        hidden = F.gelu(linear(p, "cell_in", torch.cat([left, x], dim=-1)))
+        out = linear(p, "cell_out", F.dropout(hidden, self.cell_dropout, training))
         gates, content = out[..., : 3 * self.width].sigmoid(), out[..., 3 * self.width :]
         forget_left, forget_own, take = gates.chunk(3, dim=-1)
         mixed = forget_left * left + forget_own * x + take * content
-        return layer_norm(mixed, p["norm/gain"], p["norm/shift"])
+        return layer_norm(p, "norm", mixed)
 
 
 def neighbours(exist: Tensor) -> tuple[Tensor, Tensor]:

@@ -21,20 +21,26 @@ from exactformer.baselines.positions import Parameters, Positions
 from exactformer.protocol.state import Inputs
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def linear(p: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
     """Each seed's own map: (S, ..., i) by (S, i, o) plus (S, o)."""
     flat = x.reshape(len(x), -1, x.shape[-1])
-    return torch.baddbmm(bias.unsqueeze(1), flat, weight).reshape(*x.shape[:-1], -1)
+    product = torch.baddbmm(p[f"{name}/bias"].unsqueeze(1), flat, p[f"{name}/weight"])
+    return product.reshape(*x.shape[:-1], -1)
 
 
-def layer_norm(x: Tensor, gain: Tensor, shift: Tensor) -> Tensor:
+def layer_norm(p: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
     shape = (len(x), *[1] * (x.dim() - 2), x.shape[-1])
-    return F.layer_norm(x, x.shape[-1:]) * gain.view(shape) + shift.view(shape)
+    gain, shift = (p[f"{name}/{part}"].view(shape) for part in ("gain", "shift"))
+    return F.layer_norm(x, x.shape[-1:]) * gain + shift
 
 
-def one_hot(tokens: Tensor, width: int, dtype: torch.dtype) -> Tensor:
-    """Zero for the padding, whose id is negative. A product with it has a repeatable gradient."""
-    return (tokens.unsqueeze(-1) == torch.arange(width, device=tokens.device)).to(dtype)
+def embedded(p: Mapping[str, Tensor], tokens: Tensor) -> Tensor:
+    """The tokens' vectors, (S, b, n, width); zero for the padding, whose id is negative. A product
+    with one-hot rows has a repeatable gradient.
+    """
+    table = p["embedding"]
+    hot = tokens.unsqueeze(-1) == torch.arange(table.shape[1], device=tokens.device)
+    return torch.bmm(hot.flatten(1, 2).to(table.dtype), table).view(*tokens.shape, -1)
 
 
 def random_linear(name: str, i: int, o: int, generator: torch.Generator) -> Parameters:
@@ -78,11 +84,7 @@ class Looped:
         tokens, depths, steps = inputs
         S, b, n = tokens.shape
         inside = tokens >= 0
-        E = torch.bmm(
-            one_hot(tokens, self.vocabulary, p["embedding"].dtype).view(S, b * n, -1),
-            p["embedding"],
-        ).view(S, b, n, -1)
-        E = E + self.positions.embedding(p, n)
+        E = embedded(p, tokens) + self.positions.embedding(p, n)
         bias = self.positions.bias(p, n)
         bias = torch.where(inside[:, :, None, None, :], bias, -1e9)  # (S, b, heads or 1, n, n)
         last = (inside.sum(-1) - 1).clamp(min=0)[:, :, None, None].expand(S, b, 1, self.width)
@@ -91,26 +93,21 @@ class Looped:
         for t in range(1, steps + 1):
             h = self.block(p, h + E, bias)
             answer = torch.where((depths == t)[:, :, None], h.gather(2, last).squeeze(2), answer)
-        answer = layer_norm(answer, p["norm_out/gain"], p["norm_out/shift"])
-        logits = linear(answer, p["read_out/weight"], p["read_out/bias"])
+        logits = linear(p, "read_out", layer_norm(p, "norm_out", answer))
         return logits, logits.new_zeros(S, b)
 
     def block(self, p: Mapping[str, Tensor], x: Tensor, bias: Tensor) -> Tensor:
-        normed = layer_norm(x, p["norm_attention/gain"], p["norm_attention/shift"])
-        x = x + self.attention(p, normed, bias)
-        normed = layer_norm(x, p["norm_mlp/gain"], p["norm_mlp/shift"])
-        hidden = F.gelu(linear(normed, p["mlp_in/weight"], p["mlp_in/bias"]))
-        return x + linear(hidden, p["mlp_out/weight"], p["mlp_out/bias"])
+        x = x + self.attention(p, layer_norm(p, "norm_attention", x), bias)
+        hidden = F.gelu(linear(p, "mlp_in", layer_norm(p, "norm_mlp", x)))
+        return x + linear(p, "mlp_out", hidden)
 
     def attention(self, p: Mapping[str, Tensor], x: Tensor, bias: Tensor) -> Tensor:
         S, b, n, d = x.shape
         q, k, v = (
-            linear(x, p[f"{name}/weight"], p[f"{name}/bias"])
-            .view(S, b, n, self.heads, -1)
-            .transpose(2, 3)
+            linear(p, name, x).view(S, b, n, self.heads, -1).transpose(2, 3)
             for name in ("W_Q", "W_K", "W_V")
         )
         q, k = self.positions.rotated(q), self.positions.rotated(k)
         logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + bias
         mixed = (logits.softmax(-1) @ v).transpose(2, 3).reshape(S, b, n, d)
-        return linear(mixed, p["W_O/weight"], p["W_O/bias"])
+        return linear(p, "W_O", mixed)

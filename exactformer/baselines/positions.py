@@ -60,12 +60,11 @@ class Learned(Positions):
 class RoPE(Positions):
     """Su et al. 2022: the k-th pair of a head's coordinates turned by i · base^(-2k/d_h)."""
 
-    def __init__(self, base: float = 10_000.0) -> None:
-        self.base = base
+    BASE = 10_000.0
 
     def rotated(self, x: Tensor) -> Tensor:
         n, half = x.shape[-2], x.shape[-1] // 2
-        rates = self.base ** (-torch.arange(half, device=x.device) / half)
+        rates = self.BASE ** (-torch.arange(half, device=x.device) / half)
         angles = torch.arange(n, device=x.device)[:, None] * rates
         cos, sin = angles.cos(), angles.sin()
         first, second = x[..., :half], x[..., half:]

@@ -8,7 +8,6 @@ import torch
 from exactformer.baselines.recipe import Recipe, network_for
 from exactformer.domains.catalog import CATALOG
 from exactformer.protocol.loop import train_network
-from exactformer.protocol.predictor import Predictor
 from exactformer.protocol.state import State
 
 
@@ -27,9 +26,3 @@ def train(
         report(f"{recipe.name} {line}")
 
     return train_network(network, algebra, recipe, seeds, folder, device, named, blocks)
-
-
-def predictor_of(recipe: Recipe, state: State, row: int) -> Predictor:
-    """One seed at its best epoch."""
-    best = {name: tensor[row : row + 1] for name, tensor in state.best.items()}
-    return Predictor(network_for(recipe), CATALOG[recipe.task](), best)

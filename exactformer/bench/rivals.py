@@ -114,12 +114,13 @@ def _plain_arithmetic(text):
 
 
 @allocating
-def _tuned_infix(text, table, row, width):
+def _tuned_infix(text, table, row, width, values=None):
     """The last value stays in a register. What waits for an operand, `a+` or `a*`, is a row of a
-    table of results, so that no operator is decided by a jump.
+    table of results, so that no operator is decided by a jump. Where a text has many lines,
+    `values` gets the value of each; without it, nothing of that is compiled.
     """
     waiting = np.empty(len(text) // 2 + 1, np.uint8)
-    n, value = U(0), U(0)
+    n, value, line = U(0), U(0), U(0)
     for i in range(len(text)):
         char = text[i]
         if char == 40:  # (
@@ -129,6 +130,9 @@ def _tuned_infix(text, table, row, width):
             value = U(table[U(waiting[n]) + value])
         elif 48 <= char <= 57:
             value = U(char) - U(48)
+        elif values is not None and char == 10:
+            values[line] = value
+            line += ONE
         else:
             waiting[n] = U(row[char]) + width * value
             n += ONE
@@ -201,12 +205,14 @@ def _plain_listops(text):
 
 
 @allocating
-def _tuned_listops(text):
-    """Jumps over what must follow: `( MAX ` is six bytes and `( SM ` five; all else is two."""
+def _tuned_listops(text, found=None):
+    """Jumps over what must follow: `( MAX ` is six bytes and `( SM ` five; all else is two. Where a
+    text has many lines, each of them a span, `found` gets their values.
+    """
     values = np.empty(len(text) // 2 + 1, np.uint8)
     operators = np.empty(len(text) // 2 + 1, np.uint8)
     bases = np.empty(len(text) // 2 + 1, np.uint32)
-    n_values, n_spans, i, end = U(0), U(0), U(0), U(len(text))
+    n_values, n_spans, i, end, line = U(0), U(0), U(0), U(len(text)), U(0)
     while i < end:
         char = text[i]
         if char == 40:  # (
@@ -221,6 +227,10 @@ def _tuned_listops(text):
             values[base] = listops_value(operators[n_spans], values, base, n_values)
             n_values = base + ONE
             i += U(2)
+            if found is not None and n_spans == U(0):
+                found[line] = values[0]
+                line += ONE
+                n_values = U(0)
         else:
             values[n_values] = char - 48
             n_values += ONE
@@ -228,9 +238,13 @@ def _tuned_listops(text):
     return values[0]
 
 
+def _tuned(task: str) -> Callable[..., int]:
+    return lambda text, *values: _tuned_infix(text, *TABLES[task], *values)
+
+
 COMPILED = {
-    "boolean": (_plain_boolean, lambda text: _tuned_infix(text, *TABLES["boolean"])),
-    "arithmetic": (_plain_arithmetic, lambda text: _tuned_infix(text, *TABLES["arithmetic"])),
+    "boolean": (_plain_boolean, _tuned("boolean")),
+    "arithmetic": (_plain_arithmetic, _tuned("arithmetic")),
     "listops": (_plain_listops, _tuned_listops),
 }
 

@@ -83,7 +83,19 @@ def make_ids(algebra: Algebra, shape: str, tokens: int, rng: np.random.Generator
         leaf_index[first[single]] = left[single]
         single = last - middle == 1
         leaf_index[middle[single]] = right[single]
-    _write_leaves(ids, leaf_index, small, algebra, shape, rng)
+
+    values = np.array(algebra.value_ids, dtype=np.int16)
+    if shape in ("comb", "right comb"):
+        values = np.array([algebra.token_ids[value] for value in mix.comb_values], dtype=np.int16)
+    ids[leaf_index] = rng.choice(values, n_leaves)
+    if mix.small_span:
+        operator, operands = mix.small_span
+        begin = leaf_index[small]
+        ids[begin] = OPEN
+        ids[begin + 1] = algebra.token_ids[operator]
+        for operand in range(operands):
+            ids[begin + 2 + operand] = rng.choice(values, len(begin))
+        ids[begin + 2 + operands] = CLOSE
     return ids
 
 
@@ -122,29 +134,6 @@ def _spans(
         )
         more = last - first > 1
         first, last, start = first[more], last[more], start[more]
-
-
-def _write_leaves(
-    ids: Ids,
-    index: Ints,
-    small: NDArray[np.bool_],
-    algebra: Algebra,
-    shape: str,
-    rng: np.random.Generator,
-) -> None:
-    mix = MIXES[algebra.name]
-    values = np.array(algebra.value_ids, dtype=np.int16)
-    if shape in ("comb", "right comb"):
-        values = np.array([algebra.token_ids[value] for value in mix.comb_values], dtype=np.int16)
-    ids[index] = rng.choice(values, len(index))
-    if mix.small_span:
-        operator, operands = mix.small_span
-        begin = index[small]
-        ids[begin] = OPEN
-        ids[begin + 1] = algebra.token_ids[operator]
-        for operand in range(operands):
-            ids[begin + 2 + operand] = rng.choice(values, len(begin))
-        ids[begin + 2 + operands] = CLOSE
 
 
 def text_of(algebra: Algebra, ids: Ids) -> bytes:

@@ -2,29 +2,16 @@
 Python's `eval`. A program takes all lines and returns the values one after the other.
 
 As for long texts (`rivals.py`), the compiled machines are written by hand for one task, and trust
-the text to be canonical; they are the faster ones of those there, with a value for each line.
+the text to be canonical; they are the tuned ones of those there, with a value for each line.
 """
 
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exactformer.api import Model, construct
 from exactformer.bench.measure import SEED, Case, time_in_turns
-from exactformer.bench.rivals import (
-    ENGINE,
-    EVAL,
-    EVALS,
-    FLOORS,
-    ONE,
-    ONE_CORE,
-    TABLES,
-    Program,
-    U,
-    allocating,
-    listops_value,
-)
+from exactformer.bench.rivals import COMPILED, ENGINE, EVAL, EVALS, FLOORS, ONE_CORE, Program
 from exactformer.bench.shapes import make_ids, text_of
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.reference import evaluate
@@ -39,71 +26,11 @@ LENGTHS = (5, 13, 100)  # tokens of a text
 MOST_TOKENS = 2**21  # of all texts
 DIFFERENT = 10_000  # texts, from which the others are drawn
 
-Machine = Callable[[NDArray[np.uint8], NDArray[np.uint8]], None]
-
-
-@allocating
-def _infix_rows(text, table, row, width, values):
-    waiting = np.empty(len(text) // 2 + 1, np.uint8)
-    n, value, line = U(0), U(0), U(0)
-    for i in range(len(text)):
-        char = text[i]
-        if char == 40:  # (
-            pass
-        elif char == 41:  # )
-            n -= ONE
-            value = U(table[U(waiting[n]) + value])
-        elif 48 <= char <= 57:
-            value = U(char) - U(48)
-        elif char == 10:
-            values[line] = value
-            line += ONE
-        else:
-            waiting[n] = U(row[char]) + width * value
-            n += ONE
-
-
-@allocating
-def _listops_rows(text, found):
-    values = np.empty(len(text) // 2 + 1, np.uint8)
-    operators = np.empty(len(text) // 2 + 1, np.uint8)
-    bases = np.empty(len(text) // 2 + 1, np.uint32)
-    n_values, n_spans, i, end, line = U(0), U(0), U(0), U(len(text)), U(0)
-    while i < end:
-        char = text[i]
-        if char == 40:  # (
-            operator = text[i + U(3)]
-            operators[n_spans] = operator
-            bases[n_spans] = n_values
-            n_spans += ONE
-            i += U(5) if operator == 77 else U(6)  # sM
-        elif char == 41:  # )
-            n_spans -= ONE
-            base = U(bases[n_spans])
-            values[base] = listops_value(operators[n_spans], values, base, n_values)
-            n_values = base + ONE
-            i += U(2)
-            if n_spans == U(0):  # every text is a span
-                found[line] = values[0]
-                line += ONE
-                n_values = U(0)
-        else:
-            values[n_values] = char - 48
-            n_values += ONE
-            i += U(2)
-
-
-def _machine(task: str) -> Machine:
-    if task == "listops":
-        return _listops_rows
-    results, row, width = TABLES[task]
-    return lambda text, values: _infix_rows(text, results, row, width, values)
-
 
 def short_programs(model: Model) -> dict[str, Program]:
     """All programs for a model's task, by name."""
     algebra, engine = model.algebra, model.fast_engine("fast")
-    machine = _machine(algebra.name)
+    _, machine = COMPILED[algebra.name]
 
     def by_engine(text: bytes) -> str:
         rows = engine.rows(np.frombuffer(text, dtype=np.uint8))

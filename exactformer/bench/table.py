@@ -27,6 +27,7 @@ from exactformer.paper.files import table
 
 LARGE = 4_000_000  # tokens, from which on the engine has to be as fast as the floor
 COMBS = ("comb", "right comb")
+RATIOS = {ENGINE: "engine ÷ floor", ONE_CORE: "one core ÷ floor"}
 BUSY = 1.0  # load of the machine above which the report mentions it
 
 INTRODUCTION = f"""\
@@ -132,21 +133,13 @@ def _speed(case: Case, program: str) -> str:
 
 
 def _speeds(found: Bench) -> str:
-    head = [
-        "task",
-        "shape",
-        "tokens",
-        "engine, ms",
-        *PROGRAMS,
-        "engine ÷ floor",
-        "one core ÷ floor",
-    ]
+    head = ["task", "shape", "tokens", "engine, ms", *PROGRAMS, *RATIOS.values()]
     rows = [
         [
             *(case.task, case.shape, f"{case.tokens:,}"),
             _number(1e3 * (case.seconds(ENGINE) or 0)),
             *(_speed(case, program) for program in PROGRAMS),
-            *(f"{case.ratio(program):.2f}" for program in (ENGINE, ONE_CORE)),
+            *(f"{case.ratio(program):.2f}" for program in RATIOS),
         ]
         for case in found.cases
     ]
@@ -154,12 +147,12 @@ def _speeds(found: Bench) -> str:
 
 
 def short_texts(cases: Sequence[Case]) -> str:
-    head = ["task", "each of", "texts", *SHORT_PROGRAMS, "engine ÷ floor", "one core ÷ floor"]
+    head = ["task", "each of", "texts", *SHORT_PROGRAMS, *RATIOS.values()]
     rows = [
         [
             *(case.task, case.shape, f"{len(case.value):,}"),
             *(_speed(case, program) for program in SHORT_PROGRAMS),
-            *(f"{case.ratio(program):.2f}" for program in (ENGINE, ONE_CORE)),
+            *(f"{case.ratio(program):.2f}" for program in RATIOS),
         ]
         for case in cases
     ]
@@ -221,21 +214,12 @@ def _headline(found: Bench) -> str:
     lines = headline(found)
     if not lines:
         return f"No text had {LARGE:,} tokens or more."
-    head = [
-        *("task", "shape", "tokens", "engine ÷ floor", "one core ÷ floor", "engine ÷ plain floor"),
-        *("growth of time", "comb's time ÷ balanced tree's"),
-    ]
-    rows = [
-        [
-            *(line["task"], line["shape"], f"{line['tokens']:,}"),
-            *(
-                _exponent(line[key])
-                for key in ("engine_by_floor", "one_core_by_floor", "engine_by_plain_floor")
-            ),
-            *(_exponent(line["growth"]), _exponent(line["comb_by_balanced"])),
-        ]
-        for line in lines
-    ]
+    head = ["task", "shape", "tokens", *RATIOS.values(), "engine ÷ plain floor"]
+    head += ["growth of time", "comb's time ÷ balanced tree's"]
+    rows = []
+    for line in lines:
+        task, shape, tokens, *numbers = line.values()
+        rows.append([task, shape, f"{tokens:,}", *map(_exponent, numbers)])
     return f"From {LARGE:,} tokens on:\n\n{_table(head, rows)}"
 
 

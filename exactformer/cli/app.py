@@ -3,7 +3,7 @@
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Annotated, Any
 
 import typer
@@ -159,8 +159,11 @@ def read_seeds(text: str) -> tuple[int, ...]:
     return tuple(seeds)
 
 
-def unknown(name: str, known: Iterable[str]) -> str:
-    return f"expected some of {', '.join(known)}, found {name!r}{suggestion(name, known)}"
+def require_known(names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            hint = suggestion(name, known)
+            raise typer.BadParameter(f"expected some of {', '.join(known)}, found {name!r}{hint}")
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 import typer
 
 from exactformer.cli.app import Domain, Json, app
-from exactformer.domains.algebra import Algebra
 from exactformer.problems.depths import read_depths
 
 Kind = Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"]
@@ -62,48 +61,30 @@ def export(
     as_json: Json = False,
 ) -> None:
     """Write a model, or the same problems, for other people's tools."""
+    said: dict[str, Any] = {"written": str(out)}
     if kind in ("dataset", "lm-eval"):
         if weights is not None:
             raise ValueError(f"--weights is for a model: {kind} has problems only")
-        asked = (read_depths(depths or "3-30"), count or 100, seed or 0)
-        said = _write_problems(kind, domain, out, *asked, balanced, format)
+        from exactformer.problems.dataset_folder import write_dataset
+        from exactformer.problems.lm_eval_folder import write_lm_eval
+
+        asked = (domain, out, read_depths(depths or "3-30"), count or 100, seed or 0)
+        if kind == "dataset":
+            said["splits"] = write_dataset(*asked, balanced=balanced, format=format or "jsonl")
+        elif format is not None:
+            raise ValueError("--format is for a dataset: the tasks have their problems as jsonl")
+        else:
+            said["group"], *said["tasks"] = write_lm_eval(*asked, balanced=balanced)
     else:
         if (depths, count, seed, balanced, format) != (None, None, None, False, None):
             raise ValueError(f"expected no options of problems: {kind} is of a model")
-        said = _write_model(kind, domain, out, weights or "constructed")
+        from exactformer.api import load
+        from exactformer.export.huggingface import export_folder
+        from exactformer.export.onnx import export_onnx
+        from exactformer.export.program import export_iteration
+
+        model = load(weights or "constructed", domain)
+        writers = {"onnx": export_onnx, "torch": export_iteration, "huggingface": export_folder}
+        writers[kind](model, out)
+        said["weights_sha256"] = model.sha256
     print(json.dumps(said, ensure_ascii=False) if as_json else out)
-
-
-def _write_problems(
-    kind: str,
-    domain: Algebra,
-    out: Path,
-    depths: list[int],
-    count: int,
-    seed: int,
-    balanced: bool,
-    format: FileFormat | None,
-) -> dict[str, Any]:
-    from exactformer.problems.dataset_folder import write_dataset
-    from exactformer.problems.lm_eval_folder import write_lm_eval
-
-    asked = (domain, out, depths, count, seed)
-    if kind == "dataset":
-        sizes = write_dataset(*asked, balanced=balanced, format=format or "jsonl")
-        return {"written": str(out), "splits": sizes}
-    if format is not None:
-        raise ValueError("--format is for a dataset: the tasks have their problems as jsonl")
-    group, *tasks = write_lm_eval(*asked, balanced=balanced)
-    return {"written": str(out), "group": group, "tasks": tasks}
-
-
-def _write_model(kind: str, domain: Algebra, out: Path, weights: str) -> dict[str, Any]:
-    from exactformer.api import load
-    from exactformer.export.huggingface import export_folder
-    from exactformer.export.onnx import export_onnx
-    from exactformer.export.program import export_iteration
-
-    model = load(weights, domain)
-    writers = {"onnx": export_onnx, "torch": export_iteration, "huggingface": export_folder}
-    writers[kind](model, out)
-    return {"written": str(out), "weights_sha256": model.sha256}

@@ -21,7 +21,6 @@ from exactformer.cli.app import (
     app,
     print_json,
 )
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -32,6 +31,7 @@ from exactformer.domains.notation import Notation
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
+    from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
     from exactformer.progress import Tell
 
@@ -55,11 +55,7 @@ def info(domain: Domain, as_json: Json = False) -> None:
             for op in domain.operators
         ],
         "spellings": dict(domain.spellings),
-        "D": shape.D,
-        "d_h": shape.d_h,
-        "hidden": shape.hidden,
-        "activation": shape.activation,
-        "slots": shape.slots,
+        **vars(shape),
         "parameters": shape.parameters,
     }
     if as_json:
@@ -117,6 +113,7 @@ def sample(
     from exactformer.domains.formats.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, draw_balanced
+    from exactformer.problems.draw import problems
     from exactformer.progress import bar
 
     if depth is not None and depths is not None:
@@ -143,7 +140,8 @@ def sample(
             if parentheses is not None:
                 raise ValueError("rows of all columns are drawn without --parentheses")
             several = read_depths(depths) if depths is not None else [2 if depth is None else depth]
-            _write_rows(domain, several, count, seed, balanced, format, out, as_json, tell)
+            rows = problems(domain, several, count, seed, balanced=balanced)
+            _write_rows(_told(rows, tell, count * len(several)), format, out, as_json)
             return
         elif balanced:
             depth = 2 if depth is None else depth
@@ -162,35 +160,26 @@ def sample(
             print(f"{write(expression)}\t{evaluate(expression)}")
 
 
+def _told(rows: Iterator["Problem"], tell: "Tell", total: int) -> Iterator["Problem"]:
+    for done, row in enumerate(rows):
+        tell("rows", done, total)
+        yield row
+
+
 def _write_rows(
-    domain: Algebra,
-    depths: list[int],
-    count: int,
-    seed: int,
-    balanced: bool,
-    format: "FileFormat",
-    out: Path | None,
-    as_json: bool,
-    tell: "Tell",
+    rows: Iterator["Problem"], format: "FileFormat", out: Path | None, as_json: bool
 ) -> None:
     """Rows of all columns, into a file or to standard output."""
-    from exactformer.problems.draw import Problem, problems
     from exactformer.problems.files import write_lines, write_problems
 
-    def told() -> Iterator[Problem]:
-        rows = problems(domain, depths, count, seed, balanced=balanced)
-        for done, row in enumerate(rows):
-            tell("rows", done, count * len(depths))
-            yield row
-
     if out is not None:
-        written = write_problems(told(), out, format)
+        written = write_problems(rows, out, format)
         if as_json:
             print(json.dumps({"out": str(out), "rows": written}))
     elif as_json:
-        print_json(row.to_dict() for row in told())
+        print_json(row.to_dict() for row in rows)
     else:
-        write_lines(told(), sys.stdout, format)
+        write_lines(rows, sys.stdout, format)
 
 
 @app.command("eval")
@@ -295,14 +284,8 @@ def score(
     first ten others; or score the predictions of another model.
     """
     if predictions is not None:
-        if (format, weights, median, engine, no_limit, ray) != (
-            None,
-            "constructed",
-            None,
-            "auto",
-            False,
-            None,
-        ):
+        unless_given = (None, "constructed", None, "auto", False, None)
+        if (format, weights, median, engine, no_limit, ray) != unless_given:
             raise ValueError("--predictions are scored as they are: expected no option but --json")
         from exactformer.problems.predictions import score_predictions
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from exactformer.cli.app import Json, app, unknown
+from exactformer.cli.app import Json, app, require_known
 from exactformer.domains.catalog import CATALOG
 
 
@@ -33,9 +33,7 @@ def reproduce(
     from exactformer.paper.tables import TABLES
 
     chosen = list(TABLES) if names == ["all"] else names or ["table1"]
-    for name in chosen:
-        if name not in TABLES:
-            raise typer.BadParameter(unknown(name, TABLES))
+    require_known(chosen, TABLES)
     folder = out or Path("results/quick" if quick else "results")
     folder.mkdir(parents=True, exist_ok=True)
     written = {name: [str(path) for path in TABLES[name](folder, quick)] for name in chosen}
@@ -60,9 +58,7 @@ def bench(
 ) -> None:
     """Speed and memory of the engine beside its rivals: one table, measured in one run."""
     chosen = list(dict.fromkeys(domains or CATALOG))
-    for name in chosen:
-        if name not in CATALOG:
-            raise typer.BadParameter(unknown(name, CATALOG))
+    require_known(chosen, CATALOG)
     from exactformer.bench import table
     from exactformer.paper.files import write
 

@@ -29,8 +29,7 @@ def sweep(
     ] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes; one for each core, up to 8 on cuda."),
+        int | None, typer.Option(min=1, help="Processes; one for each core, up to 8 on cuda.")
     ] = None,
     block: Annotated[
         int | None, typer.Option(min=1, help="Seeds trained together; 20, or 125 on cuda.")
@@ -49,14 +48,7 @@ def sweep(
 
     try:
         shards = run(
-            domain,
-            chosen,
-            out,
-            settings=grid,
-            device=device,
-            block=block,
-            workers=workers,
-            ray=ray,
+            domain, chosen, out, settings=grid, device=device, block=block, workers=workers, ray=ray
         )
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)

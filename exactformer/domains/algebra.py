@@ -260,6 +260,14 @@ class Algebra:
             return self
         return Algebra(self.name, self.values, self.operators, Notation.INFIX, self.spellings)
 
+    def require_parentheses(self, what: str) -> None:
+        """For what knows one layer alone: a notation that leaves parentheses out has its own."""
+        if self.notation not in (Notation.INFIX, Notation.PREFIX):
+            raise ValueError(
+                f"{what} is for fully parenthesized expressions, in infix or prefix notation: "
+                f"{self.name!r} is in {self.notation.value} notation"
+            )
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied and sent between processes as plain data."""
         return Algebra.from_dict, (self.to_dict(),)

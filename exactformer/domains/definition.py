@@ -133,7 +133,7 @@ def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
 
 def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterator[str]:
     """Symbols that clash or cannot be read."""
-    symbols = [entry.get("symbol") for entry in _entries(data)]
+    symbols = [entry.get("symbol") for entry in _sections(data, "operators")]
     spellings = data.get("spellings")
     spellings = spellings if isinstance(spellings, dict) else {}
     square = {s: t for s, t in spellings.items() if s in BRACKETS or t in BRACKETS}
@@ -159,15 +159,15 @@ def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterat
         yield "spellings: the only other brackets can be '[' for '(' and ']' for ')', both of them"
 
 
-def _entries(data: Mapping[str, Any]) -> list[dict[str, Any]]:
-    entries = data.get("operators")
+def _sections(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
+    entries = data.get(key)
     return [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
 
 
 def _operators(
     data: Mapping[str, Any], values: tuple[str, ...], problems: list[str]
 ) -> Iterator[Operator]:
-    entries = _entries(data)
+    entries = _sections(data, "operators")
     if not entries or len(entries) != len(data["operators"]):
         problems.append(f"operators: expected [[operators]] sections, {_found(data, 'operators')}")
     for number, entry in enumerate(entries, start=1):
@@ -186,10 +186,9 @@ def _operators(
 
 def _levels(data: Mapping[str, Any], problems: list[str]) -> Iterator[Level]:
     """Of plain notation. Whether they are levels of these operators, the algebra itself says."""
-    entries = data.get("precedence", [])
-    sections = [e for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
+    sections = _sections(data, "precedence")
     wanted = data.get("notation") == Notation.PLAIN
-    if sections != entries or (wanted and not sections):
+    if sections != data.get("precedence", []) or (wanted and not sections):
         problems.append(
             f"precedence: expected [[precedence]] sections, {_found(data, 'precedence')}"
         )

@@ -66,6 +66,6 @@ def no_text(
     )
 
 
-def quote(word: str) -> str:
+def quote(word: str, longest: int = 20) -> str:
     """A word of a text, in quotes and not at full length."""
-    return repr(word if len(word) <= 20 else word[:17] + "...")
+    return repr(word if len(word) <= longest else word[: longest - 3] + "...")

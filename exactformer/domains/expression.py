@@ -90,10 +90,8 @@ class Expression:
     def root(self) -> int:
         """Position of the outermost operator, where the value appears; 0 for a bare value."""
         if self.algebra.notation is Notation.PLAIN:
-            operator = climb(
-                self.algebra, self.ids.tolist(), lambda _: 0, lambda applied, _: applied.place
-            )
-            return operator
+            ids = self.ids.tolist()
+            return climb(self.algebra, ids, lambda _: 0, lambda applied, _: applied.place)
         if len(self) == 1:
             return 0
         return int(np.argmax((self.nesting == 1) & (self.ids >= self.algebra.first_operator)))

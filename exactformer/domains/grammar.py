@@ -92,13 +92,10 @@ class Grammar:
         if self.after_operand[state] != CLOSED:
             values = self.algebra.values
             few = values if len(values) <= SHOWN_VALUES else (*values[:3], "...", values[-1])
-            shown = " ".join(few)
-            expected.append(f"a value ({shown})")
-            expected.append("'('")
+            expected += [f"a value ({' '.join(few)})", "'('"]
         if self.after_operator[state]:
             symbols = [self.algebra.vocabulary[t] for t in self.after_operator[state]]
-            kind = self._operators(state)
-            expected.append(f"{kind} ({' '.join(symbols)})")
+            expected.append(f"{self._operators(state)} ({' '.join(symbols)})")
         if self.complete[state]:
             expected.append("')'")
         if self.ends[state]:

@@ -229,7 +229,7 @@ def draw(
                 start[part] = place
                 place = place + size[part]
     tokens[start[leaves]] = rng.integers(FIRST_VALUE, algebra.first_operator, size=len(leaves))
-    return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])][:count]
+    return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])]
 
 
 @dataclass(frozen=True)

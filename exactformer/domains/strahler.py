@@ -22,8 +22,13 @@ def strahler(expression: Expression) -> int:
     """Found in one pass with a stack, as the oracle finds the value."""
     expect(expression, Expression, "an Expression, which parse makes of text")
     if expression.algebra.notation is Notation.PLAIN:
-        ids = expression.ids.tolist()
-        return climb(expression.algebra, ids, _value, _run, _enclosed).number
+        return climb(
+            expression.algebra,
+            expression.ids.tolist(),
+            value=lambda token: _Part(0),
+            apply=_run,
+            enclose=lambda part: _Part(max(1, part.number)),
+        ).number
     enclosing: list[tuple[int, int]] = []
     largest, having = 0, 0  # number among the operands of the open span; how many have it
     for token in expression.ids.tolist():
@@ -49,14 +54,6 @@ class _Part(NamedTuple):
     level: int = 0
     largest: int = 0
     having: int = 0
-
-
-def _value(token: int) -> _Part:
-    return _Part(0)
-
-
-def _enclosed(part: _Part) -> _Part:
-    return _Part(max(1, part.number))
 
 
 def _run(operator: Applied, operands: list[_Part]) -> _Part:

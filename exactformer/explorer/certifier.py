@@ -83,21 +83,18 @@ class Certifier:
 
     def __call__(self, file: WeightFile) -> Certificate | Unfinished:
         with self.vacancies:
-            return self._ask(self._worker(), file)
-
-    def _ask(self, worker: Worker, file: WeightFile) -> Certificate | Unfinished:
-        try:
-            worker.pipe.send(file)
-            finished = worker.pipe.poll(MOST_SECONDS)
-            found = worker.pipe.recv() if finished else Unfinished(MOST_SECONDS)
-        except (EOFError, OSError):
+            worker = self._worker()
+            try:
+                worker.pipe.send(file)
+                if worker.pipe.poll(MOST_SECONDS):
+                    found = worker.pipe.recv()
+                    self.idle.append(worker)
+                    return found
+            except (EOFError, OSError):
+                self._end(worker)
+                raise NoCertificate("the process that certifies was ended; ask again") from None
             self._end(worker)
-            raise NoCertificate("the process that certifies was ended; ask again") from None
-        if finished:
-            self.idle.append(worker)
-        else:
-            self._end(worker)
-        return found
+            return Unfinished(MOST_SECONDS)
 
     def stop(self) -> None:
         """From another thread: whoever waits for a certificate gets NoCertificate."""

@@ -19,6 +19,7 @@ from exactformer.api import Model, construct, load
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN, CATALOG
+from exactformer.domains.errors import quote
 from exactformer.domains.notation import Notation
 from exactformer.explorer.certifier import Certify, Unfinished
 from exactformer.model.architecture import paper_architecture
@@ -97,7 +98,7 @@ class Choices:
     def algebra(self, name: str) -> Algebra:
         if name not in self.algebras:
             raise ValueError(
-                f"expected as algebra one of {', '.join(self.algebras)}, found {_brief(name)}"
+                f"expected as algebra one of {', '.join(self.algebras)}, found {quote(name, 40)}"
             )
         return self.algebras[name]
 
@@ -107,7 +108,7 @@ class Choices:
             offered = ", ".join(self.weights(algebra_name))
             raise ValueError(
                 f"expected as weights for {algebra_name} one of {offered}, or random/ "
-                f"and a seed of up to nine digits; found {_brief(weights_name)}"
+                f"and a seed of up to nine digits; found {quote(weights_name, 40)}"
             )
         with self._making:
             return self._subject(algebra_name, weights_name)
@@ -182,7 +183,3 @@ def _random_levels(
     )
     levels = {name: part.astype(TYPES[name]) for name, part in zip(LEVELS, drawn, strict=True)}
     return WeightFile(algebra, by_hand.arrays | levels, by_hand.activation, origin)
-
-
-def _brief(text: str) -> str:
-    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -37,7 +37,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from exactformer.domains.errors import ExpressionError
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import Certifier, Certify, NoCertificate
-from exactformer.explorer.choices import Choices
+from exactformer.explorer.choices import Choices, Subject
 from exactformer.explorer.connections import Server
 from exactformer.explorer.page import page, policy
 
@@ -64,6 +64,12 @@ def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
     compute = Workers(AT_ONCE)
     wait_for_certificate = Workers(MOST_WAITING)  # computed elsewhere, and no trace waits for it
 
+    def subject(asked: dict[str, Any]) -> Subject:
+        return choices.subject(asked["algebra"], asked["weights"])
+
+    async def answered(workers: Workers, answer: Callable[[], Any]) -> Response:
+        return Response(await workers(lambda: _json(answer())), media_type="application/json")
+
     async def show_page(request: Request) -> Response:
         return Response(whole_page, media_type="text/html")
 
@@ -76,31 +82,22 @@ def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
         for name, value in asked.items():
             if not isinstance(value, str):
                 raise ValueError(f"{name}: expected a string, found {type(value).__name__}")
-
-        def answer() -> bytes:
-            subject = choices.subject(asked["algebra"], asked["weights"])
-            by = asked.get("iterations", "depth")
-            return _json(answers.trace(subject, asked["expression"], by))
-
-        return Response(await compute(answer), media_type="application/json")
+        text, by = asked["expression"], asked.get("iterations", "depth")
+        return await answered(compute, lambda: answers.trace(subject(asked), text, by))
 
     async def weights(request: Request) -> Response:
         asked = _query(request, {"algebra", "weights"})
-
-        def answer() -> bytes:
-            subject = choices.subject(asked["algebra"], asked["weights"])
-            return _json(answers.weights(subject, certify))
-
-        return Response(await wait_for_certificate(answer), media_type="application/json")
+        return await answered(
+            wait_for_certificate, lambda: answers.weights(subject(asked), certify)
+        )
 
     async def sample(request: Request) -> Response:
         asked = _query(request, {"algebra", "depth", "seed"})
+        algebra = asked["algebra"]
         depth, seed = (_whole(name, asked[name]) for name in ("depth", "seed"))
-
-        def answer() -> bytes:
-            return _json(answers.sample(choices.algebra(asked["algebra"]), depth, seed))
-
-        return Response(await compute(answer), media_type="application/json")
+        return await answered(
+            compute, lambda: answers.sample(choices.algebra(algebra), depth, seed)
+        )
 
     routes = [
         Route("/", show_page),

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from exactformer.api import Model
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
 
@@ -23,7 +22,7 @@ class IterationGraph(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        require_parentheses(model.algebra, "a graph")
+        model.algebra.require_parentheses("a graph")
         if model.certify().verdict != "exact":
             raise ValueError("expected weights that are certified exact: `certify` says why not")
         weights, f = model.weights, model.weights.f

@@ -10,13 +10,13 @@ becomes when one node is set to anything else. It is found from the algebra's ta
 model is not asked, and tests compare the two.
 """
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 from exactformer.domains.algebra import CLOSE, OPEN, Operator
 from exactformer.domains.expression import EMPTY, Expression
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.plain import expect
 
 
@@ -64,13 +64,7 @@ class CausalGraph:
 
     def ancestors(self, node: Node) -> frozenset[Node]:
         """All nodes with a path to this one. Nothing else can change it."""
-        found: set[Node] = set()
-        waiting = [node]
-        while waiting:
-            causes = self.causes.get(waiting.pop(), ())
-            found.update(causes)
-            waiting += causes
-        return frozenset(found)
+        return frozenset(with_ancestors(node, self.causes)) - {node}
 
     @cached_property
     def effects(self) -> dict[Node, dict[str, str]]:
@@ -128,10 +122,20 @@ class CausalGraph:
         }
 
 
+def with_ancestors(node: Node, causes: Mapping[Node, Iterable[Node]]) -> set[Node]:
+    """The node, and all with a path to it."""
+    found, waiting = {node}, [node]
+    while waiting:
+        new = [cause for cause in causes.get(waiting.pop(), ()) if cause not in found]
+        found.update(new)
+        waiting += new
+    return found
+
+
 def causal_graph(expression: Expression) -> CausalGraph:
     """The causal graph of an expression, as the paper's layer evaluates it: deepest spans first."""
     expect(expression, Expression, "an Expression, which parse makes of text")
-    require_parentheses(expression.algebra, "a causal graph")
+    expression.algebra.require_parentheses("a causal graph")
     algebra, depth = expression.algebra, expression.depth
     index = {value: i for i, value in enumerate(algebra.values)}
     tokens: dict[Node, str] = {}

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exactformer.domains.algebra import FIRST_VALUE, OPEN
-from exactformer.domains.expression import Expression
-from exactformer.interp.causal import Edge, Node
+from exactformer.domains.algebra import FIRST_VALUE
+from exactformer.domains.expression import EMPTY, Expression
+from exactformer.interp.causal import Edge, Node, causal_graph
 from exactformer.interp.module import CircuitModule
 from exactformer.model import circuit
 
@@ -23,39 +23,20 @@ Weighted = dict[Edge, float]  # how much speaks for each edge
 
 def variants(expression: Expression, count: int, rng: np.random.Generator) -> list[Expression]:
     """Other tokens in the same places: any value for a value, and for an operator any that takes
-    as many operands.
+    as many operands, which parentheses alone decide.
     """
-    algebra = expression.algebra
-    numbers = _operands(expression)
+    algebra, spans = expression.algebra, causal_graph(expression).causes.values()
+    numbers = {operator.position: len(operands) for operator, *operands in spans}
     found = []
     for _ in range(count):
-        ids = expression.ids.copy()
-        for place, token in enumerate(ids.tolist()):
+        tokens = expression.positions.copy()
+        for position, token in enumerate(tokens.tolist()):
             if FIRST_VALUE <= token < algebra.first_operator:
-                ids[place] = rng.integers(FIRST_VALUE, algebra.first_operator)
+                tokens[position] = rng.integers(FIRST_VALUE, algebra.first_operator)
             elif token >= algebra.first_operator:
-                fits = [o for o, op in enumerate(algebra.operators) if op.takes(numbers[place])]
-                ids[place] = algebra.first_operator + fits[rng.integers(len(fits))]
-        found.append(Expression(algebra, ids))
-    return found
-
-
-def _operands(expression: Expression) -> dict[int, int]:
-    """How many operands the operator at each place has."""
-    first_operator = expression.algebra.first_operator
-    spans: list[list[int]] = [[0, 0]]  # of each that is open: place of its operator, operands
-    found: dict[int, int] = {}
-    for place, token in enumerate(expression.ids.tolist()):
-        if token >= first_operator:
-            spans[-1][0] = place
-        elif token == OPEN:
-            spans[-1][1] += 1
-            spans.append([0, 0])
-        elif token >= FIRST_VALUE:
-            spans[-1][1] += 1
-        else:
-            place, operands = spans.pop()
-            found[place] = operands
+                fits = [o for o, op in enumerate(algebra.operators) if op.takes(numbers[position])]
+                tokens[position] = algebra.first_operator + fits[rng.integers(len(fits))]
+        found.append(Expression(algebra, tokens[tokens != EMPTY]))
     return found
 
 

@@ -7,13 +7,13 @@ the name: a cache by the name alone, as other tools have it, would keep the last
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from dataclasses import fields, replace
+from typing import Any
 
 from torch import Tensor, nn
 
 from exactformer.domains.algebra import OPEN, Algebra
 from exactformer.domains.expression import Expression
-from exactformer.domains.parenthesized import require_parentheses
 from exactformer.domains.plain import show
 from exactformer.domains.syntax import parse
 from exactformer.model import circuit
@@ -26,6 +26,7 @@ Key = tuple[int, str]  # an iteration, from 1, and a name of TAPS; (0, "X") is t
 Cache = dict[Key, Tensor]
 Patch = Callable[[Tensor], Tensor] | Tensor  # what to make of a tensor, or what to put in its place
 
+BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E")
 TAPS = ("A", "P", "ids", "R", "H", "Z", "Y", "X")  # as in the glossary of model/circuit.py
 
 
@@ -55,12 +56,12 @@ class CircuitModule(nn.Module):
         self, algebra: Algebra, weights: Weights, *, straight_through: bool = False
     ) -> None:
         super().__init__()
-        require_parentheses(algebra, "a module with taps")
+        algebra.require_parentheses("a module with taps")
         self.algebra = algebra
         self.straight_through = straight_through
         self.iteration = 0
-        tensors = {name: getattr(weights, name) for name in ("G_PE", "W_Q", "W_K", "G_R", "E")}
-        for name, tensor in tensors.items():
+        for name in BUFFERS:
+            tensor = getattr(weights, name)
             self.register_buffer(name, None if tensor is None else tensor.detach().clone())
         self.f = _FeedforwardModule(weights.f)
         self.taps = nn.ModuleDict({name: Tap() for name in TAPS})
@@ -68,9 +69,7 @@ class CircuitModule(nn.Module):
     @property
     def weights(self) -> Weights:
         """The weights as they are now, for `Model(module.algebra, module.weights)`."""
-        names = ("G_PE", "W_Q", "W_K", "E", "G_R")
-        G_PE, W_Q, W_K, E, G_R = (cast(Tensor, getattr(self, name)) for name in names)
-        return Weights(G_PE, W_Q, W_K, self.f.feedforward, E, G_R)
+        return Weights(**{name: getattr(self, name) for name in BUFFERS}, f=self.f.feedforward)
 
     def encode(self, texts: Sequence[str | Expression]) -> tuple[Tensor, Tensor]:
         """The state that several expressions start from, and where it is not padding."""
@@ -173,17 +172,13 @@ class _FeedforwardModule(nn.Module):
 
     def __init__(self, f: Feedforward) -> None:
         super().__init__()
-        if isinstance(f, MLP):
-            names = ("W_1", "b_1", "W_2", "b_2")
-        elif isinstance(f, Table):
-            names = ("bags", "outputs")
-        elif isinstance(f, Units):
-            names = ("W", "b", "cap", "period", "code", "readout")
-        else:
+        if not isinstance(f, MLP | Table | Units):
             raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
-        self.made_of, self.names = f, names
-        for name in names:
-            tensor = getattr(f, name).detach().clone()
+        parts = {field.name: getattr(f, field.name) for field in fields(f)}
+        self.made_of = f
+        self.names = [name for name, part in parts.items() if isinstance(part, Tensor)]
+        for name in self.names:
+            tensor = parts[name].detach().clone()
             if tensor.is_floating_point():
                 self.register_parameter(name, nn.Parameter(tensor))
             else:
@@ -192,12 +187,7 @@ class _FeedforwardModule(nn.Module):
     @property
     def feedforward(self) -> Feedforward:
         """With the tensors as they are now."""
-        tensors = {name: getattr(self, name) for name in self.names}
-        if isinstance(self.made_of, MLP):
-            return MLP(**tensors, activation=self.made_of.activation)
-        if isinstance(self.made_of, Units):
-            return Units(**tensors, D=self.made_of.D)
-        return Table(**tensors)
+        return replace(self.made_of, **{name: getattr(self, name) for name in self.names})
 
 
 def check_key(key: Any) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactformer.interp.causal import CausalGraph, Edge, Node
+from exactformer.interp.causal import CausalGraph, Edge, Node, with_ancestors
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.interp.module import CircuitModule
 
@@ -60,7 +60,11 @@ def score_circuit(
     score = CircuitScore(len(edges & truth.edges), len(edges), len(truth.edges))
     if module is None:
         return score
-    outside = [node for node in truth.tokens if node not in _inside(edges, truth.answer)]
+    causes: dict[Node, list[Node]] = {}
+    for edge in edges:
+        causes.setdefault(edge.target, []).append(edge.source)
+    inside = with_ancestors(truth.answer, causes)
+    outside = [node for node in truth.tokens if node not in inside]
     rng = np.random.default_rng(seed)
     interventions = []
     for _ in range(count):
@@ -73,16 +77,3 @@ def score_circuit(
     answers = intervene(module, interventions)
     kept = answers.count(truth.tokens[truth.answer])
     return CircuitScore(score.right, score.found, score.true, kept, count)
-
-
-def _inside(edges: set[Edge], answer: Node) -> set[Node]:
-    """The answer, and all with a path to it."""
-    causes: dict[Node, list[Node]] = {}
-    for edge in edges:
-        causes.setdefault(edge.target, []).append(edge.source)
-    inside, waiting = {answer}, [answer]
-    while waiting:
-        new = [node for node in causes.get(waiting.pop(), ()) if node not in inside]
-        inside.update(new)
-        waiting += new
-    return inside

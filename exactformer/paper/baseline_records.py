@@ -12,13 +12,11 @@ a depth, drawn otherwise, of which no parameters were kept.
 """
 
 import argparse
-import json
 import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -27,9 +25,10 @@ from safetensors.torch import save
 from exactformer.baselines.protocol import train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG
+from exactformer.evaluate import commonest, count_right
 from exactformer.paper import published
-from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems, majority
-from exactformer.paper.files import write
+from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems
+from exactformer.paper.files import Record, find_record, write_record
 from exactformer.protocol.predictor import Predictor, answers
 from exactformer.protocol.recipe import FITTED
 from exactformer.protocol.state import Parameters, State
@@ -39,7 +38,6 @@ SHIPPED = Path(__file__).parent / "records" / "baselines"
 RUNS = Path("runs") / "baselines"
 FORMAT = "exactformer baseline weights 1"
 QUICK_PROBLEMS = 20
-Record = dict[str, Any]
 
 
 def record_of(name: str, quick: bool = False) -> Record | None:
@@ -50,10 +48,7 @@ def record_of(name: str, quick: bool = False) -> Record | None:
         seeds, folder = published.BASELINE_SEEDS[:1], RUNS.with_name("baselines-quick")
         record = train_baseline(RECIPES[name].quick(), folder, seeds, problems=QUICK_PROBLEMS)
         return record | {"command": "exactformer reproduce --quick"}
-    for folder in (RUNS, SHIPPED):
-        if (path := folder / f"{name}.json").exists():
-            return json.loads(path.read_text())
-    return None
+    return find_record(RUNS / f"{name}.json") or find_record(SHIPPED / f"{name}.json")
 
 
 def train_baseline(
@@ -66,10 +61,10 @@ def train_baseline(
 ) -> Record:
     """Train all seeds (or go on, or read what is finished), try them, write record and weights."""
     path = folder / f"{recipe.name}.json"
-    if path.exists():
-        record = json.loads(path.read_text())
-        if record["recipe"] == asdict(recipe) and [s["seed"] for s in record["seeds"]] == [*seeds]:
-            return record
+    record = find_record(path)
+    asked = (asdict(recipe), [*seeds])
+    if record and (record["recipe"], [seed["seed"] for seed in record["seeds"]]) == asked:
+        return record
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
     state = train(recipe, seeds, folder / recipe.name, device, _report)
     kept = best_row(state)
@@ -86,7 +81,7 @@ def train_baseline(
         "kept": seeds[kept],
         "seeds": _seed_records(recipe, state, seeds, problems),
     }
-    write(path, json.dumps(record, indent=1) + "\n")
+    write_record(path, record)
     _report(f"{recipe.name}: {sum(s['fitted'] for s in record['seeds'])} of {len(seeds)} fitted")
     return record
 
@@ -162,8 +157,7 @@ def try_deep(name: str, folder: Path, device: torch.device) -> Record:
     task, right = RECIPES[name].task, []
     for depth in DEEP:
         expressions, values = asked_problems(task, "natural", depth)
-        found = predictor.predict(expressions)
-        right.append(sum(a == b for a, b in zip(found, values, strict=True)))
+        right.append(count_right([predictor], expressions, values))
         _report(f"{name}, depth {depth}: {right[-1]} of {len(values)}")
     record = {
         "name": name,
@@ -171,7 +165,7 @@ def try_deep(name: str, folder: Path, device: torch.device) -> Record:
         "device": device_name(device),
         "right": right,
     }
-    write(folder / f"{name}.deep.json", json.dumps(record, indent=1) + "\n")
+    write_record(folder / f"{name}.deep.json", record)
     return record
 
 
@@ -193,17 +187,11 @@ def try_ours(task: str, folder: Path) -> Record:
         right, common = [], []
         for depth in depths:
             expressions, values = asked_problems(task, drawing, depth)
-            answered = 0
-            for i, model in enumerate(models):
-                found = model.predict(expressions[i :: len(models)])
-                answered += sum(
-                    a == b for a, b in zip(found, values[i :: len(models)], strict=True)
-                )
-            right.append(answered)
-            common.append(majority(values))
-            _report(f"{task}, ours, {drawing}, depth {depth}: {answered} of {len(values)}")
+            right.append(count_right(models, expressions, values))
+            common.append(commonest(values))
+            _report(f"{task}, ours, {drawing}, depth {depth}: {right[-1]} of {len(values)}")
         record["right"][drawing], record["majority"][drawing] = right, common
-    write(folder / f"{task}-ours.json", json.dumps(record, indent=1) + "\n")
+    write_record(folder / f"{task}-ours.json", record)
     return record
 
 

@@ -4,52 +4,48 @@ Tables are rendered from the records of `baseline_records.py`. All models of a t
 same problems (`comparison.py`), drawn naturally and balanced by class.
 """
 
-import json
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
 from exactformer.baselines.positions import ENCODINGS
 from exactformer.baselines.recipe import RATES, recipe_for
-from exactformer.evaluate import interval
+from exactformer.evaluate import interval_in_words
 from exactformer.paper import published
-from exactformer.paper.baseline_records import (
-    QUICK_PROBLEMS,
-    RUNS,
-    SHIPPED,
-    Record,
-    record_of,
-    try_ours,
-)
+from exactformer.paper.baseline_records import QUICK_PROBLEMS, RUNS, SHIPPED, record_of, try_ours
 from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import Record, find_record, table, write_both
 from exactformer.protocol.recipe import FITTED
 
 TITLES = {"learned": "learned", "rope": "RoPE", "fire": "FIRE", "crvnn": "CRvNN"}
 EPOCHS = {"best": "best epoch", "last": "last epoch"}
+CSV_HEADER = "task,model,rate,seed,fitted,epoch,drawing,depth,right,problems"
+
+# By task and network, then by rate.
+Records = dict[tuple[str, str], dict[float, Record]]
 
 
 def table2(results: Path, quick: bool = False) -> list[Path]:
     """tab:baseline: the looped transformer at depths 2, 3 and 10."""
-    return _looped_table(results, "table2", "Table 2", published.LOOPED_DEPTHS, ("best",), quick)
+    return _looped_table(results, 2, published.LOOPED_DEPTHS, ("best",), quick)
 
 
 def table3(results: Path, quick: bool = False) -> list[Path]:
     """atab:baseline_full: the looped transformer at depths 1, 2, 3, 5 and 10."""
-    depths = published.LOOPED_FULL_DEPTHS
-    return _looped_table(results, "table3", "Table 3", depths, tuple(EPOCHS), quick)
+    return _looped_table(results, 3, published.LOOPED_FULL_DEPTHS, tuple(EPOCHS), quick)
 
 
 def table4(results: Path, quick: bool = False) -> list[Path]:
     """atab:crvnn: CRvNN on ListOps, mean and standard deviation over all five seeds."""
     depths = published.CRVNN_DEPTHS
-    records = _records("listops", "crvnn", quick)
+    records = _records([("listops", "crvnn")], quick)
+    by_rate = records["listops", "crvnn"]
     header = ["model", "seeds fitted", *(f"depth {depth}" for depth in depths)]
     pairs = list(zip(published.CRVNN_MEAN, published.CRVNN_SD, strict=True))
     text = _heading("Table 4: CRvNN on ListOps", "table4", quick)
     for drawing in DRAWINGS:
         for epoch, title in EPOCHS.items():
-            tried = {r: record for r, record in records.items() if _has(record, epoch, drawing)}
+            tried = {r: record for r, record in by_rate.items() if _has(record, epoch, drawing)}
             if not tried:
                 continue
             rows = [["the paper's", "", *(f"{mean:.3f} ({sd:.3f})" for mean, sd in pairs)]]
@@ -68,30 +64,29 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
                 rows += [[name, f"{fitted} of {len(seeds)}", *means], ["right", "", *counts]]
             rows += _our_rows("listops", drawing, depths, 1, quick)
             text += [f"## {drawing}, {title}", "", *table(header, rows), ""]
-    shown = list(records.values())
-    parameters = shown[0]["parameters"]
+    parameters = next(iter(by_rate.values()))["parameters"]
     text += [
         f"Mean (standard deviation) over all seeds. {parameters:,} parameters (paper: "
         f"{published.CRVNN_PARAMETERS:,}), {parameters / 4416:.0f} times the 4,416 of the "
         "construction, not the printed 500 times.",
         "",
-        *_runs(shown, [("listops", "crvnn")]),
+        *_runs(records),
         CRVNN_NOTE,
     ]
-    csv = [CSV_HEADER]
-    for rate, record in records.items():
-        csv += _csv("listops", "crvnn", rate, record, depths)
-    return write_both(results, "table4", csv, text)
+    return write_both(results, "table4", _csv(records, depths), text)
 
 
-CSV_HEADER = "task,model,rate,seed,fitted,epoch,drawing,depth,right,problems"
-
-
-def _records(task: str, network: str, quick: bool) -> dict[float, Record]:
-    """Those there are, by rate."""
+def _records(runs: Sequence[tuple[str, str]], quick: bool) -> Records:
+    """Those there are."""
     rates = RATES[:1] if quick else RATES
-    found = {rate: record_of(recipe_for(task, network, rate).name, quick) for rate in rates}
-    return {rate: record for rate, record in found.items() if record is not None}
+    return {
+        run: {
+            rate: record
+            for rate in rates
+            if (record := record_of(recipe_for(*run, rate).name, quick)) is not None
+        }
+        for run in runs
+    }
 
 
 def _has(record: Record, epoch: str, drawing: str) -> bool:
@@ -103,18 +98,11 @@ def _mark(record: Record) -> str:
 
 
 def _looped_table(
-    results: Path,
-    name: str,
-    title: str,
-    depths: Sequence[int],
-    epochs: Sequence[str],
-    quick: bool,
+    results: Path, number: int, depths: Sequence[int], epochs: Sequence[str], quick: bool
 ) -> list[Path]:
     tasks = tuple(published.LOOPED_FULL)
-    runs = [(task, encoding) for task in tasks for encoding in ENCODINGS]
-    records = {run: _records(*run, quick) for run in runs}
-    text = _heading(f"{title}: the looped transformer", name, quick)
-    csv = [CSV_HEADER]
+    records = _records([(task, encoding) for task in tasks for encoding in ENCODINGS], quick)
+    text = _heading(f"Table {number}: the looped transformer", f"table{number}", quick)
     for task in tasks:
         header = ["model", "seeds fitted (paper's)"]
         for depth in depths:
@@ -131,12 +119,8 @@ def _looped_table(
                 if rows:
                     rows += _our_rows(task, drawing, depths, 4, quick)
                     text += [f"### {drawing}, {EPOCHS[epoch]}", "", *table(header, rows), ""]
-        for encoding in ENCODINGS:
-            for rate, record in records[task, encoding].items():
-                csv += _csv(task, encoding, rate, record, depths)
-    shown = [record for run in runs for record in records[run].values()]
-    text += [*_runs(shown, runs), LOOPED_NOTE, "", _sixtieths()]
-    return write_both(results, name, csv, text)
+    text += [*_runs(records), LOOPED_NOTE, "", _sixtieths()]
+    return write_both(results, f"table{number}", _csv(records, depths), text)
 
 
 def _sixtieths() -> str:
@@ -180,7 +164,7 @@ def _looped_cells(
         right, total = (sum(column) for column in zip(*found, strict=True))
         each = total // len(fitted)
         cells += [f"{right / total:.3f}", f"{right:,} of {total:,}"]
-        cells += [_interval(right / len(fitted), each), f"{paper:.2f}"]
+        cells += [interval_in_words(right / len(fitted), each, digits=3), f"{paper:.2f}"]
     return cells
 
 
@@ -190,8 +174,7 @@ def _our_rows(
     """Our models and the commonest answer, on the same problems, in cells like those above."""
     if quick:
         return []
-    path = SHIPPED / f"{task}-ours.json"
-    record = json.loads(path.read_text()) if path.exists() else try_ours(task, RUNS)
+    record = find_record(SHIPPED / f"{task}-ours.json") or try_ours(task, RUNS)
     ours, common = ["**ours**, certified", "10 of 10"], ["always the commonest answer", ""]
     for depth in depths:
         i, total = TABLE_DEPTHS.index(depth), count_at(depth)
@@ -201,20 +184,18 @@ def _our_rows(
             ours.append(counts[0])
             common.append(f"{most / total:.3f}")
         else:
-            ours += [f"{right / total:.3f}", counts[0], _interval(right, total), "1.00"]
+            interval = interval_in_words(right, total, digits=3)
+            ours += [f"{right / total:.3f}", counts[0], interval, "1.00"]
             common += [f"{most / total:.3f}", counts[1], "", ""]
     return [ours, common]
 
 
-def _interval(right: float, problems: int) -> str:
-    low, high = interval(right, problems)
-    return f"{low:.3f} to {high:.3f}"
-
-
-def _csv(task: str, model: str, rate: float, record: Record, depths: Sequence[int]) -> list[str]:
-    return [
+def _csv(records: Records, depths: Sequence[int]) -> list[str]:
+    return [CSV_HEADER] + [
         f"{task},{model},{rate},{seed['seed']},{int(seed['fitted'])},{epoch},{drawing},{depth},"
         f"{counts[str(depth)][0]},{counts[str(depth)][1]}"
+        for (task, model), by_rate in records.items()
+        for rate, record in by_rate.items()
         for seed in record["seeds"]
         for epoch in EPOCHS
         for drawing, counts in seed[epoch].items()
@@ -236,7 +217,8 @@ def _heading(title: str, name: str, quick: bool) -> list[str]:
     return [f"# {title}", "", made, ""]
 
 
-def _runs(records: list[Record], runs: Sequence[tuple[str, str]]) -> list[str]:
+def _runs(trained: Records) -> list[str]:
+    records = [record for by_rate in trained.values() for record in by_rate.values()]
     rows = []
     for record in records:
         cells = [record["name"], f"{record['device']}, torch {record['torch']}"]
@@ -254,9 +236,9 @@ def _runs(records: list[Record], runs: Sequence[tuple[str, str]]) -> list[str]:
             "† An earlier run, on 100 problems a depth that were drawn otherwise, at its best "
             "epoch only; no parameters were kept."
         )
+    every = [recipe_for(*run, rate).name for run in trained for rate in RATES]
     named = {record["name"] for record in records}
-    missing = [recipe_for(*run, rate).name for run in runs for rate in RATES]
-    if missing := [name for name in missing if name not in named]:
+    if missing := [name for name in every if name not in named]:
         notes.append(f"Not trained yet: {', '.join(missing)}.")
     unfitted = [
         f"{record['name']} {seed['seed']} ({seed['training accuracy'][0]:.3f}, "

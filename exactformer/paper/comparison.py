@@ -6,8 +6,6 @@ the depths of the paper's tables there are fewer problems and the natural ones o
 time with the square of their tokens.
 """
 
-from collections import Counter
-from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -37,8 +35,3 @@ def asked_problems(
     count = count_at(depth) if count is None else count
     problems = DRAWINGS[drawing](CATALOG[task](), depth, count, rng)
     return problems, [evaluate(problem) for problem in problems]
-
-
-def majority(values: Sequence[str]) -> int:
-    """How many problems the commonest value is right on, known only afterwards."""
-    return Counter(values).most_common(1)[0][1]

@@ -4,8 +4,8 @@ from dataclasses import fields
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.paper.files import table, write_both
-from exactformer.training.recipe import EndToEnd, Recipe, end_to_end_recipe, recipe_for
+from exactformer.paper.files import heading, table, write_both
+from exactformer.training.recipe import end_to_end_recipe, recipe_for
 
 # What the paper's Appendix B.2 and its command say, by the names of our constants.
 PAPER: dict[str, str] = {
@@ -41,16 +41,15 @@ PAPER: dict[str, str] = {
 
 def constants(results: Path, quick: bool = False) -> list[Path]:
     """There is nothing to be quicker at."""
-    text = ["# Constants", "", "Made by `exactformer reproduce constants`.", ""]
+    text = heading("Constants", "constants")
     csv = ["method,constant,paper,boolean,arithmetic,listops"]
     recipes = {
         "end to end": {task: end_to_end_recipe(make()) for task, make in CATALOG.items()},
         "staged": {task: recipe_for(make()) for task, make in CATALOG.items()},
     }
     for method, by_task in recipes.items():
-        kind = EndToEnd if method == "end to end" else Recipe
         rows = []
-        for field in fields(kind):
+        for field in fields(by_task["boolean"]):
             ours = [_shown(getattr(recipe, field.name)) for recipe in by_task.values()]
             rows.append([f"`{field.name}`", PAPER.get(field.name, ""), *ours])
             csv.append(f'{method},{field.name},"{PAPER.get(field.name, "")}",' + ",".join(ours))

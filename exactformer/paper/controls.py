@@ -7,9 +7,9 @@ start. "zero-mean start" draws them around zero, so that half of the bits start 
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval
+from exactformer.evaluate import interval_in_words
 from exactformer.paper import published
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import heading, table, write_both
 from exactformer.paper.runs import RUNS, Run, train_all
 
 ATTEMPTS = 3
@@ -42,17 +42,15 @@ def controls(results: Path, quick: bool = False) -> list[Path]:
         ended = trained[run]
         exact = [result for result in ended if result.exact]
         first = sum(result.record["attempt"] == 1 for result in exact)
-        low, high = interval(first, len(ended))
         share = sum(r.record["rows_right"] / r.record["rows"] for r in ended) / len(ended)
-        cells = [name, task, f"{first} of {len(ended)}", f"{low:.2f} to {high:.2f}"]
+        cells = [name, task, f"{first} of {len(ended)}", interval_in_words(first, len(ended))]
         rows.append([*cells, f"{len(exact)} of {len(ended)}", f"{share:.4f}"])
         csv += [
             f"{name},{task},{r.seed},{r.record['verdict']},{r.record['attempt']},"
             f"{r.record['rows_right']},{r.record['rows']}"
             for r in ended
         ]
-    text = ["# Controls", "", "Made by `exactformer reproduce controls`.", ""]
-    text += [*table(header, rows, words=2), "", NOTE, ""]
+    text = [*heading("Controls", "controls"), *table(header, rows, words=2), "", NOTE, ""]
     text += [f"- `{run}`" for run in runs.values()]
     return write_both(results, "controls", csv, text)
 

@@ -12,10 +12,10 @@ from rich.progress import MofNCompleteColumn, Progress
 from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw
-from exactformer.evaluate import DepthScore, scores_by_depth
+from exactformer.evaluate import DepthScore, accuracy_by_depth
 from exactformer.named import SHIPPED
 from exactformer.paper import published
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import heading, table, write_both
 from exactformer.verify import verify
 
 
@@ -32,9 +32,9 @@ def try_depths(
         algebra, rng = CATALOG[task](), np.random.default_rng(0)
         for depth in range(1, first):
             draw(algebra, depth, count, rng)
-        scores = {}
-        for depth, score in scores_by_depth(models[task], algebra, depths, count, rng):
-            scores[depth] = score
+        scores: dict[int, DepthScore] = {}
+        for depth in depths:
+            scores |= accuracy_by_depth(models[task], algebra, [depth], count, rng)
             progress.advance(bars[task])
         return scores
 
@@ -66,7 +66,7 @@ def table5(results: Path, quick: bool = False) -> list[Path]:
     answers = [score for by_depth in scores.values() for score in by_depth.values()]
     right = sum(score.correct for score in answers)
     asked = sum(len(score.lengths) for score in answers)
-    markdown = ["# Table 5", "", "Made by `exactformer reproduce table5`.", ""]
+    markdown = heading("Table 5", "table5")
     markdown += [f"Right at all depths together: **{right:,} of {asked:,}**.", ""]
     markdown += [*table(header, lines.values(), words=0), ""]
     markdown.append(TABLE5_NOTE.format(count=count, seeds=", ".join(map(str, published.SEEDS))))

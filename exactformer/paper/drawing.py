@@ -6,6 +6,7 @@ Matplotlib is needed here and in what imports this module, nowhere else.
 import io
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
 
 from exactformer.domains.algebra import Algebra
@@ -23,6 +25,7 @@ PAGE = 7.2  # inches: the width of a page's text, so sizes of type are as they w
 DPI = 200
 SMALL, NORMAL, LARGE = 6.5, 8.0, 9.5  # points
 MONO = "DejaVu Sans Mono"
+NAMES = {"arithmetic": "arithmetic", "boolean": "Boolean", "listops": "ListOps"}
 
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text
@@ -63,6 +66,22 @@ def drawn(
             paths.append(results / f"{name}.{kind}")
             write_atomically(paths[-1], buffer.getvalue())
     return paths
+
+
+def writes(draw: Callable[[], Figure]) -> Callable[[Path], list[Path]]:
+    """A function that draws, as one that writes what it draws to a folder, under its own name."""
+
+    @wraps(draw)
+    def write(results: Path) -> list[Path]:
+        return drawn(draw.__name__, draw, results)
+
+    return write
+
+
+def constrained(height: float, **pads: Any) -> Figure:
+    """A figure as wide as a page, whose panels make room for each other's labels."""
+    layout = ConstrainedLayoutEngine(**pads)
+    return Figure(figsize=(PAGE, height), layout=layout, facecolor="white")
 
 
 class Sheet:
@@ -123,9 +142,9 @@ class Sheet:
         self.ax.add_patch(Circle((x, y), radius, fc=ink.fill, ec=ink.edge, lw=0.9, zorder=3))
         self.text(x, y, text, NORMAL, color=ink.text, zorder=4)
 
-    def glow(self, x: float, y: float, ink: Ink, radius: float = 0.6) -> None:
+    def glow(self, x: float, y: float, ink: Ink) -> None:
         """A field behind a node."""
-        self.ax.add_patch(Circle((x, y), radius, fc=ink.fill, ec="none", zorder=1))
+        self.ax.add_patch(Circle((x, y), 0.6, fc=ink.fill, ec="none", zorder=1))
 
     def line(self, xs: Sequence[float], ys: Sequence[float], **more) -> None:
         self.ax.plot(xs, ys, **({"color": "#777777", "lw": 0.9, "zorder": 2} | more))
@@ -147,11 +166,9 @@ class Sheet:
             else:
                 self.text(x + i + 0.5, y - 0.4, shown, color=color)
 
-    def matrix(
-        self, x: float, y: float, values: np.ndarray, one: Ink = MARKED, cell: float = 1.0
-    ) -> None:
+    def matrix(self, x: float, y: float, values: np.ndarray) -> None:
         """Whole numbers; the zeros are pale and the others marked."""
         for i, row in enumerate(values):
             for j, value in enumerate(row):
-                ink = one if value else PLAIN._replace(text="#b5b5b5", edge="#c9c9c9")
-                self.box(x + j * cell, y + i * cell, f"{value:g}".replace("-", "−"), ink)
+                ink = MARKED if value else PLAIN._replace(text="#b5b5b5", edge="#c9c9c9")
+                self.box(x + j, y + i, f"{value:g}".replace("-", "−"), ink)

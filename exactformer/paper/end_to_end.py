@@ -7,26 +7,31 @@ record of a folder that `train` has filled.
 """
 
 import argparse
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval
+from exactformer.evaluate import interval_in_words
 from exactformer.model.construct import gate as constructed_gate
 from exactformer.model.storage import from_file
 from exactformer.paper import published
-from exactformer.paper.files import table, write, write_both
+from exactformer.paper.files import (
+    Record,
+    find_record,
+    heading,
+    quoted,
+    table,
+    write_both,
+    write_record,
+)
 from exactformer.paper.runs import RUNS, Run, train_all
 from exactformer.training.record import read_record
 from exactformer.weightfile import WeightFile
 
 SHIPPED = Path(__file__).parent / "records" / "end-to-end"
 FRESH_SEEDS = range(2000, 2100)
-Record = dict[str, Any]
 
 
 def end_to_end(results: Path, quick: bool = False) -> list[Path]:
@@ -45,29 +50,24 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
     for task, record in records.items():
         paper = f"{published.SEEDS_THAT_CONVERGED[task]} of {len(published.SEEDS)}"
         rows.append([task, *_counts(record, paper)])
-    text = ["# End to end", "", "Made by `exactformer reproduce end-to-end`.", ""]
+    text = heading("End to end", "end-to-end")
     text += ["## The paper's ten seeds", "", *table(header, rows), "", NOTE, ""]
     text += [f"- `{r.get('command') or runs[task]}` ({r['device']})" for task, r in records.items()]
     if missing := [run for task, run in runs.items() if task not in records]:
         text += ["", "Not trained to the end yet:", "", *(f"- `{run}`" for run in missing)]
-    fresh = {} if quick else {task: _shipped(f"{task}-fresh") for task in tasks}
-    if any(fresh.values()):
-        rows = [[task, *_counts(record, "")] for task, record in fresh.items() if record]
+    found = {} if quick else {task: _shipped(f"{task}-fresh") for task in tasks}
+    fresh = {task: record for task, record in found.items() if record}
+    if fresh:
+        rows = [[task, *_counts(record, "")] for task, record in fresh.items()]
         text += ["", "## A hundred fresh seeds", "", *table(header, rows), "", FRESH_NOTE, ""]
-        text += [f"- `{r['command']}` ({r['device']})" for r in fresh.values() if r]
+        text += [f"- `{r['command']}` ({r['device']})" for r in fresh.values()]
     cells = ["task", "seed", "verdict", "stopped by", "rows right", "rows", "margin"]
-    by_seed = [
-        [task, *_cells(seed)] for task, record in records.items() for seed in record["seeds"]
-    ]
+    by_seed, others = (
+        [[task, *_cells(seed)] for task, record in some.items() for seed in record["seeds"]]
+        for some in (records, fresh)
+    )
     text += ["", "## Seed by seed", "", *table(cells, by_seed, words=4)]
-    everyone = by_seed + [
-        [task, *_cells(seed)]
-        for task, record in fresh.items()
-        if record
-        for seed in record["seeds"]
-    ]
-    csv = [",".join(f'"{cell}"' for cell in row) for row in [cells, *everyone]]
-    return write_both(results, "end-to-end", csv, text)
+    return write_both(results, "end-to-end", quoted([cells, *by_seed, *others]), text)
 
 
 def collect(folder: Path, seeds: Iterable[int]) -> Record:
@@ -108,12 +108,11 @@ def stopped_by(seed: Record) -> str:
 def _counts(record: Record, paper: str) -> list[str]:
     seeds = record["seeds"]
     exact = [seed for seed in seeds if seed["verdict"] == "exact"]
-    low, high = interval(len(exact), len(seeds))
     reasons = [stopped_by(seed) for seed in seeds if seed["verdict"] != "exact"]
     stopped = ", ".join(f"{reason} {reasons.count(reason)}" for reason in sorted(set(reasons)))
     margin = f"{min(seed['margin'] for seed in exact):.2f}" if exact else ""
-    rate = f"{low:.2f} to {high:.2f}"
-    return [f"{len(exact)} of {len(seeds)}", rate, paper, margin, stopped]
+    interval = interval_in_words(len(exact), len(seeds))
+    return [f"{len(exact)} of {len(seeds)}", interval, paper, margin, stopped]
 
 
 def _cells(seed: Record) -> list[str]:
@@ -129,8 +128,7 @@ def _record(run: Run, name: str) -> Record | None:
 
 
 def _shipped(name: str) -> Record | None:
-    path = SHIPPED / f"{name}.json"
-    return json.loads(path.read_text()) if path.exists() else None
+    return find_record(SHIPPED / f"{name}.json")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -144,7 +142,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     seeds = FRESH_SEEDS if chosen.name.endswith("-fresh") else published.SEEDS
     record = collect(chosen.run, seeds) | {"command": chosen.command}
     record["device"] = chosen.device or record["device"]
-    write(chosen.out / f"{chosen.name}.json", json.dumps(record, indent=1) + "\n")
+    write_record(chosen.out / f"{chosen.name}.json", record)
 
 
 NOTE = """\

@@ -7,7 +7,6 @@ shipped beside this file; `python -m exactformer.paper.estimator_study TASK NAME
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ from exactformer.certify import findings
 from exactformer.domains.catalog import CATALOG
 from exactformer.model.construct import gate as constructed_gate
 from exactformer.paper.baseline_records import device_name
-from exactformer.paper.files import write
+from exactformer.paper.files import Record, find_record, write_record
 from exactformer.training.end_to_end import EndToEndTrainer
 from exactformer.training.parameters import export
 from exactformer.training.recipe import EndToEnd, end_to_end_recipe
@@ -32,7 +31,6 @@ TUNING_SEEDS = range(300, 308)
 FRESH_SEEDS = range(3000, 3100)
 FACTOR_SEEDS = range(400, 600)
 SETTINGS = 16
-Record = dict[str, Any]
 Space = Mapping[str, Sequence[float]]
 
 COMMON: Space = {"gate_factor": (0.03, 0.1, 0.3, 1.0), "gate_start": (0.0, 0.3)}
@@ -186,26 +184,22 @@ def main() -> None:
     task, name = arguments.task, arguments.name
     device = "cuda" if torch.cuda.is_available() else "cpu"
     path = arguments.out / f"{task}-{name}.json"
-    record: Record = (
-        json.loads(path.read_text())
-        if path.exists()
-        else {
-            "task": task,
-            "name": name,
-            "command": f"python -m exactformer.paper.estimator_study {task} {name}",
-            "device": device_name(torch.device(device)),
-            "torch": torch.__version__,
-            "steps": study_recipe(task, name).steps,
-        }
-    )
+    record = find_record(path) or {
+        "task": task,
+        "name": name,
+        "command": f"python -m exactformer.paper.estimator_study {task} {name}",
+        "device": device_name(torch.device(device)),
+        "torch": torch.__version__,
+        "steps": study_recipe(task, name).steps,
+    }
     if name in SURROGATES:
         record |= factors(task, name, device)
     elif "chosen" not in record:
         record |= tune(task, name, device)
-        write(path, json.dumps(record, indent=1) + "\n")  # so that it is not lost
+        write_record(path, record)  # so that it is not lost
     if "chosen" in record and "judged" not in record and name != RECIPE:
         record |= judge(task, name, record["chosen"], device)
-    write(path, json.dumps(record, indent=1) + "\n")
+    write_record(path, record)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,10 @@
 """The table of the estimator study, from the records of `estimator_study.py`."""
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval
+from exactformer.evaluate import interval_in_words
 from exactformer.paper.estimator_study import (
     COMMON,
     ESTIMATORS,
@@ -15,9 +14,8 @@ from exactformer.paper.estimator_study import (
     SHIPPED,
     SURROGATES,
     TUNING_SEEDS,
-    Record,
 )
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import Record, find_record, heading, table, write_both
 
 HEADER = ("task", "estimator", "certified", "95% interval", "depth 1 right", "the right gate")
 HEADER += (f"best of tuning, of {len(TUNING_SEEDS)}", "settings with any")
@@ -27,9 +25,8 @@ def records(names: Iterable[str]) -> Iterator[Record]:
     """Those that are shipped, of all tasks."""
     for task in CATALOG:
         for name in names:
-            path = SHIPPED / f"{task}-{name}.json"
-            if path.exists():
-                yield json.loads(path.read_text())
+            if record := find_record(SHIPPED / f"{task}-{name}.json"):
+                yield record
 
 
 def estimators(results: Path, quick: bool = False) -> list[Path]:
@@ -40,13 +37,11 @@ def estimators(results: Path, quick: bool = False) -> list[Path]:
     for record in records(ESTIMATORS):
         judged, tuning = record["judged"], record["tuning"]
         counts = {key: sum(row[key] for row in judged) for key in ("exact", "depth one", "gate")}
-        low, high = interval(counts["exact"], len(judged))
-        cells = [record["task"], record["name"]]
-        cells += [f"{counts['exact']} of {len(judged)}", f"{low:.2f} to {high:.2f}"]
-        cells += [str(counts["depth one"]), str(counts["gate"])]
-        cells += [str(max(setting["certified"] for setting in tuning))]
-        cells += [f"{sum(setting['certified'] > 0 for setting in tuning)} of {len(tuning)}"]
-        rows.append(cells)
+        certified = [setting["certified"] for setting in tuning]
+        cells = [record["task"], record["name"], f"{counts['exact']} of {len(judged)}"]
+        cells += [interval_in_words(counts["exact"], len(judged))]
+        cells += [str(counts["depth one"]), str(counts["gate"]), str(max(certified))]
+        rows.append([*cells, f"{sum(map(bool, certified))} of {len(tuning)}"])
         settings = ", ".join(f"{key} {value:g}" for key, value in record["chosen"].items())
         chosen.append(
             f"- {record['task']}, {record['name']} ({record['steps']:,} steps): {settings}"
@@ -56,7 +51,7 @@ def estimators(results: Path, quick: bool = False) -> list[Path]:
             f"{int(row['depth one'])},{int(row['gate'])}"
             for row in judged
         ]
-    text = ["# Estimators for the gate", "", "Made by `exactformer reproduce estimators`.", ""]
+    text = heading("Estimators for the gate", "estimators")
     text += [*table(HEADER, rows, words=2), "", NOTE, "", "## The settings chosen", "", *chosen]
     text += ["", "## What matters to straight-through", "", FACTOR_NOTE, "", *factor_table()]
     return write_both(results, "estimators", csv, text)

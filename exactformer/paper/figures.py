@@ -4,7 +4,6 @@ Their captions are in the docstrings. `FIGURES` names them for the command line.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +13,10 @@ from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
 from exactformer.domains.plain import listed
+from exactformer.domains.syntax import parse
+from exactformer.interp.causal import CausalGraph, Node, causal_graph
 from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
-from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, drawn
+from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, writes
 from exactformer.paper.plots import fig4, figA1
 from exactformer.paper.study_plots import accuracy, factors
 from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
@@ -25,65 +26,15 @@ CIRCUITS = {"A": (boolean, "(((~0)&1)|(0&(~1)))"), "B": (arithmetic, "(((1+2)*(3
 QUIET = PLAIN._replace(fill="#fafafa", edge="#e3e3e3")
 
 
-def fig1(results: Path) -> list[Path]:
-    """Expressions as circuits, and their reduction: at each iteration the deepest gates, in fields
-    of one colour each, become their values.
-    """
-    return drawn("fig1", _circuits, results)
-
-
-def fig2(results: Path) -> list[Path]:
-    """A: depth counts, mask and clusters of ((1|0)&(~0)), token by token.
-    B: the routing matrices, and the attention and routed bags of each cluster.
-    """
-    return drawn("fig2", _mask_and_attention, results)
-
-
-def fig3(results: Path) -> list[Path]:
-    """The reduction of ((1|0)&(~0)): every position of every state, and the vectors between."""
-    return drawn("fig3", _reduction, results)
-
-
-FIGURES: dict[str, Callable[[Path], list[Path]]] = {
-    "fig1": fig1,
-    "fig2": fig2,
-    "fig3": fig3,
-    "fig4": fig4,
-    "figA1": figA1,
-    "accuracy": accuracy,
-    "factors": factors,
-}
-
-
-@dataclass(frozen=True)
-class Gate:
-    """An operator or an operand of an expression, named by its position."""
-
-    position: int
-    inputs: tuple["Gate", ...] = ()
-
-
-def circuit(algebra: Algebra, tokens: list[str]) -> Gate:
-    """The tree of an expression."""
-    spans: list[list[Gate]] = [[]]
-    for position, symbol in enumerate(tokens):
-        if symbol == "(":
-            spans.append([])
-        elif symbol == ")":
-            gates = spans.pop()
-            bare = [gate for gate in gates if not gate.inputs]
-            top = next(g for g in bare if kind_of(algebra, tokens[g.position]) == "operator")
-            spans[-1].append(Gate(top.position, tuple(g for g in gates if g is not top)))
-        else:
-            spans[-1].append(Gate(position))
-    return spans[0][0]
-
-
 LEAF = 1.3  # cells from one operand to the next
 LEVEL = 1.7  # cells from one gate to its inputs
 
 
-def _circuits() -> Figure:
+@writes
+def fig1() -> Figure:
+    """Expressions as circuits, and their reduction: at each iteration the deepest gates, in fields
+    of one colour each, become their values.
+    """
     traces = {
         letter: (make(), construct(make()).trace(text)) for letter, (make, text) in CIRCUITS.items()
     }
@@ -99,13 +50,12 @@ def _circuits() -> Figure:
         name = {"boolean": "Boolean", "arithmetic": "Arithmetic modulo 10"}[algebra.name]
         sheet.text(0.4, top + 0.4, letter, LARGE, "left", weight="bold")
         sheet.text(1.2, top + 0.4, f"{name}: {trace.expression} = {trace.value}", align="left")
-        tokens = trace.steps[0].tokens
-        tree = circuit(algebra, tokens)
+        graph = causal_graph(parse(algebra, trace.expression))
         for t, width in enumerate(columns):
             step = trace.steps[t] if t < len(trace.steps) else None
             before = trace.steps[t - 1] if t else None
             state = step.tokens if step else trace.steps[-1].state
-            _draw_tree(sheet, algebra, tree, state, step, before, left + width / 2, top + 2.1)
+            _draw_tree(sheet, graph, state, step, before, left + width / 2, top + 2.1)
             shown = "".join(symbol for symbol in state if symbol != EMPTY_POSITION)
             sheet.text(left + width / 2, top + 8.2, shown, SMALL, family=MONO)
             left += width
@@ -125,8 +75,7 @@ def _tree_width(algebra: Algebra, trace: Trace, t: int) -> float:
 
 def _draw_tree(
     sheet: Sheet,
-    algebra: Algebra,
-    tree: Gate,
+    graph: CausalGraph,
     state: list[str],
     step: TraceStep | None,
     before: TraceStep | None,
@@ -134,13 +83,15 @@ def _draw_tree(
     top: float,
 ) -> None:
     """What is left of the circuit. `step` reduces it next, `before` has just reduced it."""
+    algebra = graph.expression.algebra
     leaves = sum(kind_of(algebra, symbol) == "value" for symbol in state)
     next_leaf = iter(np.arange(leaves) - (leaves - 1) / 2)
 
-    def draw(gate: Gate, level: int) -> float:
+    def draw(gate: Node, level: int) -> float:
         """Draw a gate and all below it; returns its x."""
-        operator = kind_of(algebra, state[gate.position]) == "operator"
-        inputs = [draw(g, level + 1) for g in gate.inputs] if operator else []
+        kind = kind_of(algebra, state[gate.position])
+        operands = graph.causes[gate][1:] if kind == "operator" else ()
+        inputs = [draw(operand, level + 1) for operand in operands]
         x = float(np.mean(inputs)) if inputs else middle + LEAF * next(next_leaf)
         y = top + LEVEL * level
         cluster = step.clusters[gate.position] if step else 0
@@ -153,13 +104,17 @@ def _draw_tree(
             sheet.line([x, below], [y, y + LEVEL])
         if before and before.clusters[gate.position]:
             sheet.node(x, y, "", cluster_ink(before.clusters[gate.position]), 0.56)
-        sheet.node(x, y, state[gate.position], KINDS[kind_of(algebra, state[gate.position])])
+        sheet.node(x, y, state[gate.position], KINDS[kind])
         return x
 
-    draw(tree, 0)
+    draw(graph.answer, 0)
 
 
-def _mask_and_attention() -> Figure:
+@writes
+def fig2() -> Figure:
+    """A: depth counts, mask and clusters of ((1|0)&(~0)), token by token.
+    B: the routing matrices, and the attention and routed bags of each cluster.
+    """
     algebra, model = boolean(), construct(boolean())
     step = model.trace(EXAMPLE).steps[0]
     sheet = Sheet(33.0, 31.0)
@@ -258,7 +213,9 @@ def _attention(
         y += size + 3.6
 
 
-def _reduction() -> Figure:
+@writes
+def fig3() -> Figure:
+    """The reduction of ((1|0)&(~0)): every position of every state, and the vectors between."""
     algebra = boolean()
     trace = construct(algebra).trace(EXAMPLE)
     n = len(trace.steps[0].tokens)
@@ -330,3 +287,14 @@ def _iteration(sheet: Sheet, algebra: Algebra, step: TraceStep, t: int, left: fl
             half = f"{'+' if out > 0 else '−'}{'½' if abs(out) == 0.5 else abs(out)}"
             sheet.box(left + j, bags + i, str(count), ink if count else PLAIN)
             sheet.box(left + j, outputs + i, half, ink if out > 0 else PLAIN, SMALL)
+
+
+FIGURES: dict[str, Callable[[Path], list[Path]]] = {
+    "fig1": fig1,
+    "fig2": fig2,
+    "fig3": fig3,
+    "fig4": fig4,
+    "figA1": figA1,
+    "accuracy": accuracy,
+    "factors": factors,
+}

@@ -1,10 +1,14 @@
-"""Tables in Markdown and CSV, and the files that they are written to."""
+"""Tables in Markdown and CSV, the files that they are written to, and the records behind them."""
 
+import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 from exactformer.training.run import versions
 from exactformer.weightfile import write_atomically
+
+Record = dict[str, Any]
 
 
 def row(cells: Sequence[str]) -> str:
@@ -16,6 +20,16 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) 
     """The lines of a Markdown table whose first columns are words and the others numbers."""
     marks = ["---"] * words + ["---:"] * (len(header) - words)
     return [row(header), row(marks), *map(row, rows)]
+
+
+def heading(title: str, name: str) -> list[str]:
+    """The first lines of a page."""
+    return [f"# {title}", "", f"Made by `exactformer reproduce {name}`.", ""]
+
+
+def quoted(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of CSV with every cell in quotes."""
+    return [",".join(f'"{cell}"' for cell in cells) for cells in rows]
 
 
 def write_both(results: Path, name: str, csv: Sequence[str], markdown: Sequence[str]) -> list[Path]:
@@ -35,3 +49,12 @@ def write(path: Path, text: str) -> Path:
         text = f"{text.rstrip()}\n\nMade with {made}.\n"
     write_atomically(path, text)
     return path
+
+
+def write_record(path: Path, record: Record) -> None:
+    write(path, json.dumps(record, indent=1) + "\n")
+
+
+def find_record(path: Path) -> Record | None:
+    """What `write_record` wrote there, if anything."""
+    return json.loads(path.read_text()) if path.exists() else None

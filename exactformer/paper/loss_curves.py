@@ -12,12 +12,12 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.model.circuit import Weights
 from exactformer.paper import published
+from exactformer.paper.files import write
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.parameters import export
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import Observer, Result, train_seeds
 from exactformer.training.state import State, begin
-from exactformer.weightfile import write_atomically
 
 Curve = dict[int, float]  # loss by step
 Curves = dict[str, dict[int, Curve]]  # by task and seed
@@ -97,5 +97,4 @@ def _write(path: Path, curves: Curves) -> None:
     for task, seeds in curves.items():
         for seed, curve in seeds.items():
             lines += [f"{task},{seed},{step},{loss:.6g}" for step, loss in curve.items()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, "\n".join(lines) + "\n")
+    write(path, "\n".join(lines) + "\n")

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
@@ -20,7 +19,7 @@ from exactformer.model.feedforward import MLP
 from exactformer.named import read_weights
 from exactformer.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.paper import published
-from exactformer.paper.drawing import LARGE, NORMAL, PAGE, SMALL, drawn
+from exactformer.paper.drawing import LARGE, NAMES, NORMAL, PAGE, SMALL, constrained, drawn, writes
 from exactformer.paper.loss_curves import Curve, Curves, loss_curves
 from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import recipe_for
@@ -28,7 +27,6 @@ from exactformer.weightfile import Arrays
 
 STUDENT_95 = 2.262  # quantile of Student's t with nine degrees of freedom: ten seeds
 FLOOR = 1e-4  # of the axis of losses; seeds that have ended are far below it
-NAMES = {"arithmetic": "arithmetic", "boolean": "Boolean", "listops": "ListOps"}
 
 
 def fig4(results: Path) -> list[Path]:
@@ -40,17 +38,8 @@ def fig4(results: Path) -> list[Path]:
     return [*drawn("fig4", lambda: _learning(curves), results), results / "loss_curves.csv"]
 
 
-def figA1(results: Path) -> list[Path]:
-    """All Boolean parameters but the feedforward's biases, in the constructed model, a random one
-    before training and the same seed after it. Feedforward matrices are turned so that rows are
-    tokens throughout.
-    """
-    return drawn("figA1", _parameters, results)
-
-
 def _learning(curves: Curves) -> Figure:
-    layout = ConstrainedLayoutEngine(h_pad=0.06, w_pad=0.06, hspace=0.06)
-    figure = Figure(figsize=(PAGE, 5.0), layout=layout, facecolor="white")
+    figure = constrained(5.0, h_pad=0.06, w_pad=0.06, hspace=0.06)
     halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.1))
     above, beneath = halves
     panels = above.subplots(1, 3, sharey=True)
@@ -166,7 +155,12 @@ CELLS = 66.5  # across
 FIRST, PITCH, BLOCK = 6.6, 15.0, 8.75  # down to the first heat map, from one to the next, of one
 
 
-def _parameters() -> Figure:
+@writes
+def figA1() -> Figure:
+    """All Boolean parameters but the feedforward's biases, in the constructed model, a random one
+    before training and the same seed after it. Feedforward matrices are turned so that rows are
+    tokens throughout.
+    """
     algebra = boolean()
     shown = models(algebra, 7520)
     height = FIRST - 2.0 + PITCH * len(shown) + 1.5

@@ -13,7 +13,6 @@ SEEDS_THAT_FAILED: dict[str, tuple[int, ...]] = {
 }
 SEEDS_THAT_CONVERGED: dict[str, int] = {"arithmetic": 10, "boolean": 9, "listops": 9}
 PARAMETERS: dict[str, int] = {"arithmetic": 924, "boolean": 280, "listops": 4416}
-CHANCE: dict[str, float] = {"arithmetic": 0.10, "boolean": 0.50, "listops": 0.10}
 PROBLEMS_PER_DEPTH = 100
 
 

@@ -32,19 +32,15 @@ class Run:
     def recipe(self) -> Recipe | EndToEnd:
         return recipe_by_method(self.method, CATALOG[self.task](), dict(self.settings))
 
-    @property
-    def arguments(self) -> list[str]:
-        """Of the command."""
+    def __str__(self) -> str:
+        """The command."""
         seeds = ",".join(map(str, self.seeds))
-        words = ["train", self.task, "--seeds", seeds, "--out", str(self.folder)]
+        words = ["exactformer train", self.task, "--seeds", seeds, "--out", str(self.folder)]
         if self.method != "staged":
             words += ["--method", self.method]
         for name, value in self.settings:
             words += ["--set", f"{name}={value}"]
-        return words
-
-    def __str__(self) -> str:
-        return " ".join(["exactformer", *self.arguments])
+        return " ".join(words)
 
 
 def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list[Result]]:

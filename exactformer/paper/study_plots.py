@@ -2,55 +2,36 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from exactformer.baselines.recipe import RATES, recipe_for
 from exactformer.domains.catalog import CATALOG
 from exactformer.evaluate import interval
 from exactformer.palette import TASKS
-from exactformer.paper.baseline_records import SHIPPED, Record
+from exactformer.paper.baseline_records import SHIPPED
 from exactformer.paper.baseline_tables import TITLES
 from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, count_at
-from exactformer.paper.drawing import PAGE, SMALL, drawn
+from exactformer.paper.drawing import NAMES, SMALL, constrained, writes
 from exactformer.paper.estimator_tables import factor_shares
+from exactformer.paper.files import Record, find_record
 
 STYLES = {"learned": ("#4477aa", "-"), "rope": ("#ee8866", "--"), "fire": ("#228833", "-.")}
 STYLES |= {"crvnn": ("#aa3377", ":")}
-NAMES = {"arithmetic": "arithmetic", "boolean": "Boolean", "listops": "ListOps"}
-
-
-def accuracy(results: Path) -> list[Path]:
-    """Accuracy against depth: our certified models, and of every baseline the seed with the best
-    training accuracy at either rate, on the same natural problems, with 95% intervals.
-    """
-    return drawn("accuracy", _accuracy, results)
-
-
-def factors(results: Path) -> list[Path]:
-    """The share of straight-through runs that are certified, by each choice of each factor."""
-    return drawn("factors", _factors, results)
 
 
 def kept_record(task: str, network: str) -> tuple[Record, Record | None] | None:
     """Of the two rates, the record whose kept seed has the better training accuracy; and what that
     seed does past the tables' depths, where it was tried.
     """
-    found = []
-    for rate in RATES:
-        path = SHIPPED / f"{recipe_for(task, network, rate).name}.json"
-        if path.exists():
-            record = json.loads(path.read_text())
-            found.append((sum(best_seed(record)["training accuracy"]), record))
+    names = [recipe_for(task, network, rate).name for rate in RATES]
+    found = [record for name in names if (record := find_record(SHIPPED / f"{name}.json"))]
     if not found:
         return None
-    record = max(found, key=lambda pair: pair[0])[1]
-    deep = SHIPPED / f"{record['name']}.deep.json"
-    return record, json.loads(deep.read_text()) if deep.exists() else None
+    record = max(found, key=lambda record: sum(best_seed(record)["training accuracy"]))
+    return record, find_record(SHIPPED / f"{record['name']}.deep.json")
 
 
 def best_seed(record: Record) -> Record:
@@ -58,9 +39,12 @@ def best_seed(record: Record) -> Record:
     return max(record["seeds"], key=lambda seed: sum(seed["training accuracy"]))
 
 
-def _accuracy() -> Figure:
-    layout = ConstrainedLayoutEngine(w_pad=0.06)
-    figure = Figure(figsize=(PAGE, 2.7), layout=layout, facecolor="white")
+@writes
+def accuracy() -> Figure:
+    """Accuracy against depth: our certified models, and of every baseline the seed with the best
+    training accuracy at either rate, on the same natural problems, with 95% intervals.
+    """
+    figure = constrained(2.7, w_pad=0.06)
     panels = figure.subplots(1, 3, sharey=True)
     for ax, task in zip(panels, CATALOG, strict=True):
         ours = json.loads((SHIPPED / f"{task}-ours.json").read_text())
@@ -101,36 +85,27 @@ def _curve(ax: Axes, counts: Counts, color: str, line: str, label: str, width: f
     ax.plot(depths, shares, color=color, ls=line, lw=width, label=label)
 
 
-def _factors() -> Figure:
-    layout = ConstrainedLayoutEngine(w_pad=0.06)
-    figure = Figure(figsize=(PAGE, 3.6), layout=layout, facecolor="white")
+@writes
+def factors() -> Figure:
+    """The share of straight-through runs that are certified, by each choice of each factor."""
+    figure = constrained(3.6, w_pad=0.06)
     by_task = {task: factor_shares(task) for task in CATALOG}
     by_task = {task: shares for task, shares in by_task.items() if any(shares.values())}
     panels = figure.subplots(1, len(by_task), sharey=True, squeeze=False)[0]
-    drawn_labels: list[list[str]] = []
+    ticks: list[tuple[float, str]] = []
     for ax, (task, shares) in zip(panels, by_task.items(), strict=True):
         color, marker = TASKS[task]
-        row, labels = 0.0, []
+        row, own = 0.0, []
         for factor, choices in shares.items():
             for choice, (exact, total) in choices.items():
                 low, high = interval(exact, total)
                 ax.plot([low, high], [row, row], color=color, lw=0.8)
                 ax.plot(exact / total, row, color=color, marker=marker, ms=3)
-                labels.append(f"{factor.replace('_', ' ')} {choice}")
+                own.append((row, f"{factor.replace('_', ' ')} {choice}"))
                 row += 1
             row += 0.6
-            labels.append("")
-        drawn_labels.append(labels)
+        ticks = max(ticks, own, key=len)
         ax.set(title=NAMES[task], xlabel="certified", xlim=(0, None))
-    labels = max(drawn_labels, key=len)
-    places, shown, row = [], [], 0.0
-    for label in labels:
-        if label:
-            places.append(row)
-            shown.append(label)
-            row += 1
-        else:
-            row += 0.6
-    panels[0].set_yticks(places, shown, fontsize=SMALL)
+    panels[0].set_yticks(*zip(*ticks, strict=True), fontsize=SMALL)
     panels[0].invert_yaxis()
     return figure

@@ -16,7 +16,7 @@ from exactformer.paper.controls import controls
 from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.end_to_end import end_to_end
 from exactformer.paper.estimator_tables import estimators
-from exactformer.paper.files import table, write_both
+from exactformer.paper.files import heading, quoted, table, write_both
 from exactformer.paper.runs import RUNS, Run, train_all
 from exactformer.training.run import summary
 
@@ -53,7 +53,7 @@ def tokens(results: Path, quick: bool = False) -> list[Path]:
     count = published.PROBLEMS_PER_DEPTH
     two_operands = mean_tokens(listops(max_fan_in=2), 30, leaf=0.0)
     csv = ["task,depth,paper_mean,expected_mean,measured_mean,measured_max,two_operands_mean"]
-    markdown = ["# Tokens by depth", "", "Made by `exactformer reproduce tokens`."]
+    markdown = heading("Tokens by depth", "tokens")
     for task, paper_means in published.MEAN_TOKENS.items():
         algebra = CATALOG[task]()
         rng = np.random.default_rng(seed)
@@ -66,14 +66,11 @@ def tokens(results: Path, quick: bool = False) -> list[Path]:
             lengths = [len(expression) for expression in draw(algebra, depth, count, rng)]
             numbers = [paper_mean, means[depth], float(np.mean(lengths))]
             cells = [str(depth), *(f"{number:.2f}" for number in numbers), str(max(lengths))]
-            rows.append(cells)
-            if task == "listops":
-                cells.append(f"{two_operands[depth]:.2f}")
-                csv.append(",".join([task, *cells]))
-            else:
-                csv.append(",".join([task, *cells, ""]))
-        markdown += ["", f"## {task}", "", *table(header, rows, words=0)]
-    markdown += ["", *_growth()]
+            two = [f"{two_operands[depth]:.2f}"] if task == "listops" else []
+            rows.append([*cells, *two])
+            csv.append(",".join([task, *cells, *(two or [""])]))
+        markdown += [f"## {task}", "", *table(header, rows, words=0), ""]
+    markdown += _growth()
     whole = sum(round(count * (mean - 1)) % 4 == 0 for mean in published.MEAN_TOKENS["listops"])
     markdown += ["", TOKENS_NOTE.format(count=count, seed=seed, whole=whole)]
     return write_both(results, "tokens", csv, markdown)
@@ -117,12 +114,10 @@ def table1(results: Path, quick: bool = False) -> list[Path]:
                 str(paper.max_tokens),
             ]
         )
-    markdown = ["# Table 1", "", "Made by `exactformer reproduce table1`.", ""]
-    markdown += [*table(header, rows), "", TABLE1_NOTE]
+    markdown = [*heading("Table 1", "table1"), *table(header, rows), "", TABLE1_NOTE]
     for task, run in runs.items():
         markdown += ["", f"## {task}", "", f"`{run}`", "", summary(trained[run])]
-    csv = [",".join(f'"{cell}"' for cell in row) for row in [header, *rows]]
-    return write_both(results, "table1", csv, markdown)
+    return write_both(results, "table1", quoted([header, *rows]), markdown)
 
 
 TABLE1_NOTE = """\

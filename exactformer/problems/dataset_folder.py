@@ -7,7 +7,7 @@ from pathlib import Path
 from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
 from exactformer.problems.depths import format_depths
-from exactformer.problems.draw import VERSION, Problem
+from exactformer.problems.draw import VERSION
 from exactformer.problems.files import FileFormat, write_problems
 from exactformer.problems.splits import splits
 
@@ -28,38 +28,22 @@ def write_dataset(
         sizes = {name: len(rows) for name, rows in parts.items()}
         for name, rows in parts.items():
             write_problems(rows, unfinished / f"{name}.{format}", format)
-        card = _card(algebra, depths, count, seed, balanced, format, sizes, parts["test"][0])
+        card = CARD.format(
+            name=algebra.name,
+            files="".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes),
+            vocabulary=" ".join(algebra.vocabulary),
+            law=", each value equally often" if balanced else "",
+            version=VERSION,
+            seed=seed,
+            count=count,
+            depths=format_depths(depths),
+            rows="".join(f"| {name} | {size:,} |\n" for name, size in sizes.items()),
+            options=" --balanced" if balanced else "",
+            format=format,
+            example=json.dumps(parts["test"][0].to_dict(), ensure_ascii=False, indent=1),
+        )
         (unfinished / "README.md").write_text(card, encoding="utf-8")
     return sizes
-
-
-def _card(
-    algebra: Algebra,
-    depths: Sequence[int],
-    count: int,
-    seed: int,
-    balanced: bool,
-    format: FileFormat,
-    sizes: dict[str, int],
-    example: Problem,
-) -> str:
-    files = "".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes)
-    rows = "".join(f"| {name} | {size:,} |\n" for name, size in sizes.items())
-    shown = json.dumps(example.to_dict(), ensure_ascii=False, indent=1)
-    return CARD.format(
-        name=algebra.name,
-        files=files,
-        vocabulary=" ".join(algebra.vocabulary),
-        law=", each value equally often" if balanced else "",
-        version=VERSION,
-        seed=seed,
-        count=count,
-        depths=format_depths(depths),
-        rows=rows,
-        options=" --balanced" if balanced else "",
-        format=format,
-        example=shown,
-    )
 
 
 CARD = """---

@@ -35,12 +35,7 @@ class Problem:
 
 
 def problems(
-    algebra: Algebra,
-    depths: Iterable[int],
-    count: int,
-    seed: int = 0,
-    *,
-    balanced: bool = False,
+    algebra: Algebra, depths: Iterable[int], count: int, seed: int = 0, *, balanced: bool = False
 ) -> Iterator[Problem]:
     """`count` random problems of each depth, by the law of `draw`, or of `draw_balanced`.
 

@@ -51,12 +51,8 @@ def entry(algebra: Algebra, min_depth: int, max_depth: int, seed: int, i: int) -
 
 def score(algebra: Algebra, answer: str | None, right: str) -> float:
     """1 if the answer is the value, in any spelling; else 0. There is nothing in between."""
-    return float(answer is not None and _value(algebra, answer) == right)
-
-
-def _value(algebra: Algebra, answer: str) -> str | None:
-    token = algebra.token_ids.get(answer.strip())
-    return None if token is None else algebra.vocabulary[token]
+    token = algebra.token_ids.get((answer or "").strip())
+    return float(token is not None and algebra.vocabulary[token] == right)
 
 
 class ProblemSet:

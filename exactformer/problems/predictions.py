@@ -1,6 +1,5 @@
 """How many predictions of anybody's model are right, by depth."""
 
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import Lines
 from exactformer.domains.plain import show
-from exactformer.evaluate import interval
+from exactformer.evaluate import commonest, interval, interval_in_words
 from exactformer.problems.files import json_line, read_problems, require_different
 
 
@@ -55,13 +54,13 @@ class PredictionScore:
         }
 
     def __str__(self) -> str:
-        low, high = interval(self.correct, self.total)
-        lines = [f"{self.correct} of {self.total} predictions right ({low:.3f} to {high:.3f})"]
+        whole = interval_in_words(self.correct, self.total, digits=3)
+        lines = [f"{self.correct} of {self.total} predictions right ({whole})"]
         lines.append("  depth  right    of  95% interval    commonest value  no value")
         for d in self.depths:
-            low, high = d.interval
+            own = interval_in_words(d.correct, d.total, digits=3)
             lines.append(
-                f"  {d.depth:>5}  {d.correct:>5} {d.total:>5}  {low:.3f} to {high:.3f}"
+                f"  {d.depth:>5}  {d.correct:>5} {d.total:>5}  {own}"
                 f"  {d.majority:>15}  {d.no_value:>8}"
             )
         return "\n".join(lines)
@@ -97,7 +96,7 @@ def score_predictions(algebra: Algebra, rows: Path, predictions: Path) -> Predic
                 depth,
                 correct=sum(a == problem.value for a, problem in zip(answers, asked, strict=True)),
                 total=len(asked),
-                majority=Counter(problem.value for problem in asked).most_common(1)[0][1],
+                majority=commonest(problem.value for problem in asked),
                 no_value=answers.count(None),
             )
         )

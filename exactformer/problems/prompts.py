@@ -3,8 +3,7 @@
 from functools import lru_cache
 
 from exactformer.domains.algebra import Algebra, Operator
-from exactformer.domains.catalog import is_built_in
-from exactformer.domains.parenthesized import require_parentheses
+from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
 from exactformer.domains.plain import listed
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out
@@ -21,8 +20,6 @@ RULES = {  # of operators that follow one by name
     "first": "{op} is its first operand",
     "last": "{op} is its last operand",
 }
-LISTOPS = {"MAX": "max", "MIN": "min", "MED": "median", "SM": "sum"}
-LISTOPS |= {"PM": "product", "FIRST": "first", "LAST": "last"}
 
 
 def prompt(algebra: Algebra, expression: str) -> str:
@@ -33,26 +30,19 @@ def prompt(algebra: Algebra, expression: str) -> str:
 @lru_cache(maxsize=64)
 def instruction(algebra: Algebra) -> str:
     """What the operators mean, and what counts as an answer."""
-    require_parentheses(algebra, "a prompt")
-    meanings = [_meaning(algebra, operator) for operator in algebra.operators]
-    values = listed(algebra.values)
+    algebra.require_parentheses("a prompt")
+    # Which of the built-in algebras this is, or a variant of; empty for one of a user's.
+    family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
+    meanings = ["1 is true and 0 is false"] if family == "boolean" else []
+    meanings += [_meaning(algebra, family, operator) for operator in algebra.operators]
     return (
-        f"Evaluate the expression, where {'; '.join([*_values(algebra), *meanings])}. "
-        f"Answer with its value alone: {values}."
+        f"Evaluate the expression, where {'; '.join(meanings)}. "
+        f"Answer with its value alone: {listed(algebra.values)}."
     )
 
 
-def _values(algebra: Algebra) -> list[str]:
-    return ["1 is true and 0 is false"] if _family(algebra) == "boolean" else []
-
-
-def _family(algebra: Algebra) -> str:
-    """Which of the built-in algebras this is, or a variant of; empty for one of a user's."""
-    return algebra.name.split("-")[0] if is_built_in(algebra) else ""
-
-
-def _meaning(algebra: Algebra, operator: Operator) -> str:
-    family, n = _family(algebra), len(algebra.values)
+def _meaning(algebra: Algebra, family: str, operator: Operator) -> str:
+    n = len(algebra.values)
     if family == "boolean":
         return BOOLEAN[operator.symbol]
     if family == "arithmetic":
@@ -60,7 +50,7 @@ def _meaning(algebra: Algebra, operator: Operator) -> str:
     rule = operator.rule
     if family == "listops":
         mean = operator.symbol == "MED" and "-mean" in algebra.name
-        rule = "median-mean" if mean else LISTOPS[operator.symbol]
+        rule = "median-mean" if mean else LISTOPS_RULES[operator.symbol]
     counted = all(value == str(i) for i, value in enumerate(algebra.values))
     if rule in RULES and counted:  # else the order and the sums of values would want telling
         return RULES[rule].format(op=operator.symbol, n=n)

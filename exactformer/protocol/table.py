@@ -1,6 +1,5 @@
 """Accuracy by depth of several models on the same problems, as a table and as a plot."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.plain import expect, show
 from exactformer.domains.reference import evaluate
-from exactformer.evaluate import Predictor, ask, interval
+from exactformer.evaluate import Predictor, ask, commonest, interval, interval_in_words
 from exactformer.problems.draw import expressions
 
 MAJORITY = "commonest value"
@@ -26,8 +25,7 @@ class Cell:
         return interval(self.correct, self.total)
 
     def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.correct} of {self.total} ({low:.2f} to {high:.2f})"
+        return f"{self.correct} of {self.total} ({interval_in_words(self.correct, self.total)})"
 
 
 @dataclass(frozen=True)
@@ -125,6 +123,5 @@ def depth_table(
                 for answer, value in zip(ask(model, problems, name), values, strict=True)
             ]
             rows[name][depth] = Cell(sum(right), len(right))
-        commonest = max(Counter(values).values(), default=0)
-        rows[MAJORITY][depth] = Cell(commonest, len(values))
+        rows[MAJORITY][depth] = Cell(commonest(values), len(values))
     return DepthTable(algebra, seed, rows)

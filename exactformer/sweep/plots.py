@@ -5,10 +5,9 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 
 from exactformer.evaluate import interval
-from exactformer.paper.drawing import PAGE, SMALL, drawn
+from exactformer.paper.drawing import SMALL, constrained, drawn
 from exactformer.sweep.plan import setting_name
 from exactformer.sweep.results import Row
 
@@ -23,9 +22,7 @@ def plot(folder: Path, rows: Sequence[Row]) -> list[Path]:
 
 
 def _figure(rows: Sequence[Row]) -> Figure:
-    height = 1.2 + 0.28 * len(rows)
-    layout = ConstrainedLayoutEngine(w_pad=0.08)
-    figure = Figure(figsize=(PAGE, height), layout=layout, facecolor="white")
+    figure = constrained(1.2 + 0.28 * len(rows), w_pad=0.08)
     success, steps, margin = figure.subplots(1, 3, sharey=True)
     for y, row in enumerate(rows):
         _share(success, y - 0.12, len(row.certified), len(row.records), INK, "certified")

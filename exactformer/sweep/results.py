@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from exactformer.evaluate import interval
-from exactformer.paper.files import table, write
+from exactformer.evaluate import interval_in_words
+from exactformer.paper.files import quoted, table, write
 from exactformer.sweep.plan import Setting, Shard, setting_name
 from exactformer.training.record import read_seed_record
 
@@ -40,8 +40,7 @@ class Row:
         total, certified = len(self.records), len(self.certified)
         cells = [setting_name(self.setting), str(total)]
         for count in (certified, self.at_first):
-            low, high = interval(count, total)
-            cells += [str(count), f"{low:.3f} to {high:.3f}"]
+            cells += [str(count), interval_in_words(count, total, digits=3)]
         if not certified:
             return [*cells, "-", "-", "-"]
         margins = self.of_certified("margin")
@@ -63,7 +62,6 @@ def read_rows(folder: Path, shards: Sequence[Shard]) -> list[Row]:
 def write_results(folder: Path, rows: Sequence[Row]) -> list[Path]:
     """The table, in Markdown and CSV."""
     cells = [row.cells for row in rows]
-    quoted = ([f'"{cell}"' for cell in line] for line in (list(HEADER), *cells))
-    csv = "\n".join(",".join(line) for line in quoted) + "\n"
+    csv = "\n".join(quoted([HEADER, *cells])) + "\n"
     markdown = "\n".join(table(HEADER, cells))
     return [write(folder / "sweep.csv", csv), write(folder / "sweep.md", markdown)]

@@ -111,8 +111,21 @@ class FoldedSpan(TracedSpan):
         return f"{super()._begin()}{folded}"
 
 
+class _SpanBySpan:
+    """An iteration in which spans are what happens."""
+
+    spans: list[Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        return vars(self) | {"spans": [vars(span) for span in self.spans]}
+
+    def events(self, algebra: Algebra) -> Iterator[str]:
+        """What each span is, in words."""
+        yield from map(str, self.spans)
+
+
 @dataclass(frozen=True)
-class SpanStep:
+class SpanStep(_SpanBySpan):
     """One iteration of the logarithmic layer: position by position, then span by span."""
 
     tokens: list[str]
@@ -122,9 +135,6 @@ class SpanStep:
     mask: list[int]  # P
     spans: list[TracedSpan]
     state: list[str]  # X afterwards
-
-    def to_dict(self) -> dict[str, Any]:
-        return vars(self) | {"spans": [vars(span) for span in self.spans]}
 
     def rows(self) -> dict[str, list[Any]]:
         """What is shown of each position, by name; `·` where there is nothing."""
@@ -137,13 +147,9 @@ class SpanStep:
             "after": self.state,
         }
 
-    def events(self, algebra: Algebra) -> Iterator[str]:
-        """What each span is, in words."""
-        yield from map(str, self.spans)
-
 
 @dataclass(frozen=True)
-class PlainStep:
+class PlainStep(_SpanBySpan):
     """One iteration in plain notation: position by position, then span by span."""
 
     tokens: list[str]
@@ -154,9 +160,6 @@ class PlainStep:
     mask: list[int]  # P
     spans: list[FoldedSpan]
     state: list[str]  # X afterwards
-
-    def to_dict(self) -> dict[str, Any]:
-        return vars(self) | {"spans": [vars(span) for span in self.spans]}
 
     def rows(self) -> dict[str, list[Any]]:
         """What is shown of each position, by name; `·` where there is nothing."""
@@ -169,10 +172,6 @@ class PlainStep:
             "mask": self.mask,
             "after": self.state,
         }
-
-    def events(self, algebra: Algebra) -> Iterator[str]:
-        """What each span is, in words."""
-        yield from map(str, self.spans)
 
 
 StepT = TypeVar("StepT", TraceStep, SpanStep, PlainStep)

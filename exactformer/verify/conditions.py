@@ -12,13 +12,7 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.units import slots_of
 from exactformer.verify.levels import Grouping, check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
-from exactformer.verify.rows import (
-    WrongRow,
-    every_case,
-    every_receipt,
-    look_up,
-    wrong_rows,
-)
+from exactformer.verify.rows import WrongRow, every_case, every_receipt, look_up, wrong_rows
 from exactformer.verify.units import wrong_lists, wrong_units
 from exactformer.weightfile import Arrays
 
@@ -97,11 +91,7 @@ def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings
 
 
 def _check_rows(
-    algebra: Algebra,
-    some: Sequence[Arrays],
-    activation: str | None,
-    W_Q: NDArray,
-    W_K: NDArray,
+    algebra: Algebra, some: Sequence[Arrays], activation: str | None, W_Q: NDArray, W_K: NDArray
 ) -> list[dict]:
     """The conditions where every span is a case, for weights with the same routing."""
     arrays = some[0]

@@ -35,18 +35,12 @@ class Outputs:
     error: Fraction  # most that float64 can move an output
 
 
-def perceptron(
-    H: NDArray, W_1: NDArray, b_1: NDArray, W_2: NDArray, b_2: NDArray, activation: str
-) -> Outputs:
-    """act(H W_1 + b_1) W_2 + b_2 for every row of whole numbers in H."""
-    return perceptrons(H, [(W_1, b_1, W_2, b_2)], activation)[0]
-
-
 def perceptrons(
     H: NDArray, weights: Sequence[tuple[NDArray, NDArray, NDArray, NDArray]], activation: str
 ) -> list[Outputs]:
-    """The same for several of one shape. Machine integers are quicker than Python's, which never
-    overflow: those for which they cannot overflow either are computed together.
+    """act(H W_1 + b_1) W_2 + b_2 for every row of whole numbers in H, by several of one shape.
+    Machine integers are quicker than Python's, which never overflow: those for which they cannot
+    overflow either are computed together.
     """
     wholes = [_whole(H, *tensors, activation) for tensors in weights]
     at_once = max(1, NUMBERS_AT_ONCE // max(1, len(H) * weights[0][0].shape[1])) if weights else 1
