@@ -110,6 +110,13 @@ def test_a_seed_has_the_same_bytes_alone_and_after_an_interruption(tmp_path, mon
     assert weights(broken) == weights(together)
 
 
+def test_numbers_near_zero_are_there_again_after_training(short):
+    """While it runs they count as zero; what is certified, and all that follows, has them."""
+    smallest = torch.tensor(1e-45)
+    train_seeds(ef.boolean(), [1], recipe=short)
+    assert float(smallest * 2) > 0
+
+
 def test_a_seed_that_is_not_exact_may_start_again(short):
     (result,) = train_seeds(ef.boolean(), [1], recipe=replace(short, attempts=2))
     assert not result.exact
