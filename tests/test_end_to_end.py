@@ -189,6 +189,19 @@ def test_wilsons_interval(successes, expected):
     assert interval(successes, 10) == pytest.approx(expected, abs=0.001)
 
 
+def test_the_table_says_which_constant_fresh_seeds_had_before_it_changed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("exactformer.paper.end_to_end.SHIPPED", tmp_path)
+    record = json.loads((SHIPPED / "boolean-paper.json").read_text())
+    sentence = "Those of boolean were trained earlier, with `gate_pull` of 0.0."
+    for changed in (False, True):
+        (tmp_path / "boolean-fresh.json").write_text(json.dumps(record))
+        if changed:
+            record["recipe"]["gate_pull"] = 1.0
+        (tmp_path / "boolean-paper.json").write_text(json.dumps(record))
+        assert (sentence in end_to_end(tmp_path)[1].read_text()) == changed
+
+
 def test_the_tables_of_shipped_records_count_what_the_records_say(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)  # away from runs of one's own
     text = end_to_end(tmp_path)[1].read_text()
