@@ -110,6 +110,13 @@ def test_a_seed_has_the_same_bytes_alone_and_after_an_interruption(tmp_path, mon
     assert weights(broken) == weights(together)
 
 
+def test_numbers_near_zero_are_there_again_after_training(short):
+    """While it runs they count as zero; what is certified, and all that follows, has them."""
+    smallest = torch.tensor(1e-45)
+    train_seeds(ef.boolean(), [1], recipe=short)
+    assert float(smallest * 2) > 0
+
+
 def test_a_seed_that_is_not_exact_may_start_again(short):
     (result,) = train_seeds(ef.boolean(), [1], recipe=replace(short, attempts=2))
     assert not result.exact
@@ -180,6 +187,19 @@ def test_reproduce_says_what_stops_a_seed(tmp_path):
 def test_wilsons_interval(successes, expected):
     """Ten trials, against published values."""
     assert interval(successes, 10) == pytest.approx(expected, abs=0.001)
+
+
+def test_the_table_says_which_constant_fresh_seeds_had_before_it_changed(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("exactformer.paper.end_to_end.SHIPPED", tmp_path)
+    record = json.loads((SHIPPED / "boolean-paper.json").read_text())
+    sentence = "Those of boolean were trained earlier, with `gate_pull` of 0.0."
+    for changed in (False, True):
+        (tmp_path / "boolean-fresh.json").write_text(json.dumps(record))
+        if changed:
+            record["recipe"]["gate_pull"] = 1.0
+        (tmp_path / "boolean-paper.json").write_text(json.dumps(record))
+        assert (sentence in end_to_end(tmp_path)[1].read_text()) == changed
 
 
 def test_the_tables_of_shipped_records_count_what_the_records_say(tmp_path, monkeypatch):

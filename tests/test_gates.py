@@ -152,6 +152,18 @@ def test_a_search_comes_up_in_every_task():
     assert not torch.equal(state.tensors["gate"], start)
 
 
+def test_the_pull_takes_logits_to_their_own_values_and_across_no_threshold():
+    """Alone, since the gate's gradient starts only after these steps."""
+    recipe = end_to_end_recipe(BOOLEAN, epochs=100, gate_start=1.0, gate_pull=20.0)
+    start = torch.tensor([[-1.4, -0.51, -0.49, 0.0, 0.49, 0.51, 1.4]])
+    state = begin(BOOLEAN, recipe, [200])
+    state.tensors["gate"] = start.clone()
+    EndToEndTrainer(BOOLEAN, recipe).steps(state, slice(0, 1))
+    values = torch.tensor([[-1.0, -1.0, 0.0, 0.0, 0.0, 1.0, 1.0]])
+    left = (1 - recipe.rate * recipe.gate_factor * recipe.gate_pull) ** 50
+    torch.testing.assert_close(state.tensors["gate"], values + left * (start - values))
+
+
 def test_seeds_may_have_constants_of_their_own():
     """Two rows with two rates, trained at once, are close to each alone with its own."""
     recipe = end_to_end_recipe(BOOLEAN, epochs=20)

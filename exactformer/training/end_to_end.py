@@ -47,6 +47,7 @@ from exactformer.training.soft_layer import (
     problems_right,
 )
 from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
+from exactformer.training.subnormal import subnormals_as_zero
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
@@ -97,7 +98,8 @@ class EndToEndTrainer:
         while state.seeds:
             rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
             with one_thread():
-                self.steps(state, rows)
+                with subnormals_as_zero():
+                    self.steps(state, rows)
                 ended = self._ended(state, rows)
             yield from ended.values()
             state.keep([row for row in range(len(state.seeds)) if row not in ended])
@@ -177,7 +179,20 @@ class EndToEndTrainer:
         factors = self.adam.factors([step], [step + 1]).to(self.device)
         means, squares = ({n: tensors[f"{n}.{kind}"] for n in PARAMETERS} for kind in "mv")
         self.adam.update(tensors, gradients, means, squares, self.rates, factors)
+        if "gate_pull" in constants.varied or recipe.gate_pull:
+            self._pull(tensors["gate"])
         return loss.detach()
+
+    def _pull(self, logits: Tensor) -> None:
+        """Move the gate's logits towards the values that they have when quantized.
+
+        Straight through, a gradient that is not zero at the right gate takes a logit across a
+        threshold, and what then goes wrong takes it back: so it ends on either side by chance, and
+        each crossing disturbs the other parameters. (Nagel et al. 2022 damp such oscillations so.)
+        The rate of the gradient falls as a cosine and the pull stays, so that it wins in the end.
+        """
+        share = self.constants("rate", 1) * self.constants("gate_factor", 1)
+        logits.add_(share * self.constants("gate_pull", 1) * (ternary(logits) - logits))
 
     def _joint_steps(self, step: int) -> int:
         """How many joint steps came before this one; -1 if it is on depth 1 alone."""

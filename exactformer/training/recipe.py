@@ -124,6 +124,7 @@ class EndToEnd:
     through_attention: float = 0.0  # and in the attention within clusters
     estimator: GateEstimator = "straight-through"  # how the gate learns, as `gates.py` says
     gate_start: float = 0.0  # fraction of the steps after which it does
+    gate_pull: float = 0.0  # of its logits to -1, 0 or 1 a step, as a fraction of the full rate
     gate_noise: float = 0.4  # of the estimators that draw gates: standard deviation of logits
     gumbel_temperature: float = 0.5
     gate_draws: int = 16  # of the score function, in antithetic pairs
@@ -175,8 +176,10 @@ def end_to_end_recipe(
     if epochs < 1 or batch < 1:
         raise ValueError(f"expected epochs and batch of 1 or more, found {epochs} and {batch}")
     steps = ceil(depth_one / batch), ceil((depth_one + depth_two) / batch)
-    if depth_one > 1000:  # so many cases need smaller steps of the feedforward, and larger ones
-        settings = {"feedforward_factor": 2.0, "gate_factor": 0.2, **settings}  # of the gate
+    if depth_one > 1000:
+        # So many cases need smaller steps of the feedforward, and larger ones of the gate. The pull
+        # was tuned on seeds 301 to 308: without it the logits stay at the thresholds to the end.
+        settings = {"feedforward_factor": 2.0, "gate_factor": 0.2, "gate_pull": 1.0, **settings}
     return EndToEnd(epochs, *steps, batch, **settings)
 
 
