@@ -15,6 +15,7 @@ from exactformer.domains.formats.lines import Checked
 from exactformer.engine import readers
 from exactformer.engine.automaton import TOP
 from exactformer.engine.readers import NOTHING, Bytes, Parts, Reader
+from exactformer.engine.scan import STACK_FULL
 from exactformer.engine.scan_rows import count_rows, feed_rows, next_row, scan_rows
 from exactformer.engine.tables import Tables
 
@@ -83,7 +84,7 @@ def read_part(
     while True:
         space = reader.state, reader.stack, reader.closers, NOTHING
         done = scan_rows(text, begin, end, separator, tables, done, found, space)
-        if done == count:
+        if reader.reason != STACK_FULL:
             return found
         begin = reader.position
         reader.grow(4 * len(reader.stack))

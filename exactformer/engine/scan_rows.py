@@ -67,7 +67,8 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
     """Where each row of text[begin:end] begins, and the number of its value, from row `first` on:
     -1 for what is no expression. Rows with labels have a tab in them, and a bare value on one side
     of it, which is the label; on the right, if it may be either. Stops early where the stack is
-    full; returns how many rows are done.
+    full, and where there is no room for more rows: a second reader may still run when nobody waits
+    for it, and the text has changed; returns how many rows are done.
 
     found   values, labels or no room for them, begins: changed
     space   what `scan` works with: state, stack, closers and no residue
@@ -76,7 +77,7 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
     state, stack, closers, nothing = space
     i, end, row, one = U(begin), U(end), U(first), U(1)
     labelled = len(labels) > 0
-    while i < end:
+    while i < end and row < U(len(begins)):
         begins[row] = i
         label, after, label_first = -1, i, False
         if labelled:
