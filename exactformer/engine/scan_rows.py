@@ -115,13 +115,13 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
 
 
 @compiled
-def feed_rows(tokens, ends, tables, first, values, state, stack, closers):
-    """The same of expressions whose tokens are known, the next one's after those of one."""
+def feed_rows(tokens, ids, ends, tables, first, stop, values, state, stack, closers):
+    """The same of rows[first:stop] whose tokens are known, the next one's after those of one."""
     row = U(first)
-    while row < U(len(ends)):
+    while row < U(stop):
         begin = U(ends[row - U(1)]) if row else U(0)
         state[ROW], state[DEPTH] = 0, 0
-        feed(tokens[begin : U(ends[row])], tables, state, stack, closers)
+        feed(tokens[begin : U(ends[row])], ids, tables, state, stack, closers)
         if state[REASON] == U(STACK_FULL):
             return row
         whole = state[REASON] == U(END) and state[DEPTH] == U(0)
