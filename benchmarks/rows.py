@@ -41,6 +41,7 @@ LENGTH = 13  # tokens
 TIMES = 30  # as many lines, for `eval` beside `score`
 BAD = 100  # one line of these is damaged
 LONG = 2**22  # tokens of one text
+ROUNDS = 2  # of processes
 MOST_RUNS = 40  # in one process
 ENOUGH = 1.0  # seconds in one process, after which the work is not done again
 
@@ -203,7 +204,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("older", type=Path)
     options.add_argument("newer", type=Path, nargs="?", default=Path(__file__).parents[1])
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=ROUNDS)
     options.add_argument("--out", type=Path)
     options.add_argument("--work", metavar="TASK", help="do the work on the files of a folder")
     options.add_argument("--more", action="store_true", help="eval and score, on more rows")
@@ -232,7 +233,8 @@ def main() -> None:
             ]
     head = ["task", "work", "older, ms", "newer, ms", "older ÷ newer"]
     lines = table(head, rows, words=2)
-    command = "`python benchmarks/rows.py OLDER --out results/rows.md`"
+    rounds = "" if arguments.rounds == ROUNDS else f" --rounds {arguments.rounds}"
+    command = f"`python benchmarks/rows.py OLDER{rounds} --out results/rows.md`"
     load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end."
     about = (
         f"Rows have {LENGTH} tokens. Commands run within a process that is warm: their start is no "
