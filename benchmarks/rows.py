@@ -28,6 +28,8 @@ from exactformer.bench.shapes import SHAPES, make_ids, text_of
 from exactformer.cli import main as command_line
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.expression import Expression
+from exactformer.domains.formats.long_range import HEADER
+from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.paper.files import table
@@ -39,6 +41,7 @@ LENGTH = 13  # tokens
 TIMES = 30  # as many lines, for `eval` beside `score`
 BAD = 100  # one line of these is damaged
 LONG = 2**22  # tokens of one text
+ROUNDS = 2  # of processes
 MOST_RUNS = 40  # in one process
 ENOUGH = 1.0  # seconds in one process, after which the work is not done again
 
@@ -58,11 +61,27 @@ def write_files(folder: Path) -> None:
         (folder / f"{task}.tsv").write_text(labelled)
         (folder / f"{task}.more.txt").write_text(("\n".join(rows) + "\n") * TIMES)
         (folder / f"{task}.more.tsv").write_text(labelled * TIMES)
+        if task == "listops":
+            write_published(folder, [Expression(algebra, ids[i]) for i in chosen])
         rows[::BAD] = [row[:-1] for row in rows[::BAD]]
         (folder / f"{task}.bad").write_text("\n".join(rows) + "\n")
         for shape in SHAPES:
             long = text_of(algebra, make_ids(algebra, shape, LONG, rng))
             (folder / f"{task}.{shape}").write_bytes(long)
+
+
+def write_published(folder: Path, expressions: list[Expression]) -> None:
+    """The same lines as others write them: labelled in two ways, damaged, and without labels."""
+    texts, values = map(format_nangia, expressions), map(evaluate, expressions)
+    pairs = list(zip(texts, values, strict=True))
+    nangia = [f"{value}\t{text}\n" for text, value in pairs]
+    (folder / "nangia.tsv").write_text("".join(nangia))
+    (folder / "nangia.more.tsv").write_text("".join(nangia) * TIMES)
+    lra = "".join(f"{text}\t{value}\n" for text, value in pairs)
+    (folder / "lra.tsv").write_text(f"{HEADER}\n{lra}")
+    (folder / "nangia.txt").write_text("".join(f"{text}\n" for text, _ in pairs))
+    nangia[::BAD] = [row[:-2] + "\n" for row in nangia[::BAD]]
+    (folder / "nangia.bad").write_text("".join(nangia))
 
 
 def command(*arguments: str | Path) -> tuple[str, str]:
@@ -105,17 +124,39 @@ def work_of(folder: Path, task: str) -> dict[str, Callable[[], object]]:
         f"`score`, {ROWS:,} rows": lambda: command(
             "score", task, folder / f"{task}.tsv", "--format", "tsv"
         ),
+        **(published(folder) if task == "listops" else {}),
         **{f"one text of {LONG:,} tokens on one core, {shape}": value(shape) for shape in SHAPES},
     }
 
 
-def eval_and_score(folder: Path, task: str) -> dict[str, Callable[[], object]]:
-    """Of so many rows that making weights and certifying them takes little of the time."""
-    lines, labelled = folder / f"{task}.more.txt", folder / f"{task}.more.tsv"
+def published(folder: Path) -> dict[str, Callable[[], object]]:
+    """Work on the notation of published files, which were written with the paper's median here."""
+
+    def score(name: str) -> Callable[[], object]:
+        return lambda: command("score", "listops", folder / name, "--median", "lower")
+
+    lines = ("eval", "listops", "--syntax", "nangia", "--file", folder / "nangia.txt")
     return {
-        "eval": lambda: command("eval", task, "--file", lines),
-        "score": lambda: command("score", task, labelled, "--format", "tsv"),
+        f"`score` of Nangia and Bowman's format, {ROWS:,} rows": score("nangia.tsv"),
+        f"the same, one row of {BAD} bad": score("nangia.bad"),
+        f"`score` of the Long Range Arena's format, {ROWS:,} rows": score("lra.tsv"),
+        f"`eval --syntax nangia --file`, {ROWS:,} rows": lambda: command(*lines),
     }
+
+
+def eval_and_score(folder: Path, task: str) -> dict[str, Callable[[], object]]:
+    """Of so many rows that making weights and certifying them takes little of the time. The rows to
+    score are native ones, and for ListOps the same as published files have them.
+    """
+    lines, labelled = folder / f"{task}.more.txt", folder / f"{task}.more.tsv"
+    work: dict[str, Callable[[], object]] = {
+        "eval": lambda: command("eval", task, "--file", lines),
+        "tsv": lambda: command("score", task, labelled, "--format", "tsv"),
+    }
+    if task == "listops":
+        rows = folder / "nangia.more.tsv"
+        work["nangia"] = lambda: command("score", task, rows, "--median", "lower")
+    return work
 
 
 def do_work(work: dict[str, Callable[[], object]]) -> None:
@@ -163,7 +204,7 @@ def main() -> None:
     options = parser(__doc__)
     options.add_argument("older", type=Path)
     options.add_argument("newer", type=Path, nargs="?", default=Path(__file__).parents[1])
-    options.add_argument("--rounds", type=int, default=2)
+    options.add_argument("--rounds", type=int, default=ROUNDS)
     options.add_argument("--out", type=Path)
     options.add_argument("--work", metavar="TASK", help="do the work on the files of a folder")
     options.add_argument("--more", action="store_true", help="eval and score, on more rows")
@@ -183,19 +224,28 @@ def main() -> None:
         for task in TASKS:
             rows += compared(older, newer, Path(made), task, arguments.rounds)
             best = [measured(newer, Path(made), task, "--more") for _ in range(arguments.rounds)]
-            one, other = (min(times[i][1] for times in best) for i in (0, 1))
-            both.append([task, f"{1e3 * one:,.0f}", f"{1e3 * other:,.0f}", f"{other / one:.2f}"])
+            (_, one), *others = (
+                (name, min(times[i][1] for times in best)) for i, (name, _, _) in enumerate(best[0])
+            )
+            both += [
+                [task, name, f"{1e3 * one:,.0f}", f"{1e3 * other:,.0f}", f"{other / one:.2f}"]
+                for name, other in others
+            ]
     head = ["task", "work", "older, ms", "newer, ms", "older ÷ newer"]
     lines = table(head, rows, words=2)
-    command = "`python benchmarks/rows.py OLDER --out results/rows.md`"
+    rounds = "" if arguments.rounds == ROUNDS else f" --rounds {arguments.rounds}"
+    command = f"`python benchmarks/rows.py OLDER{rounds} --out results/rows.md`"
     load = f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end."
     about = (
         f"Rows have {LENGTH} tokens. Commands run within a process that is warm: their start is no "
         f"part of the time, making weights and certifying them is. Answers were the same to the "
         f"letter."
     )
-    beside = table(["task", "eval, ms", "score, ms", "score ÷ eval"], both, words=1)
-    more = f"`eval --file` beside `score`, of {TIMES * ROWS:,} rows, in the newer checkout:"
+    beside = table(["task", "format", "eval, ms", "score, ms", "score ÷ eval"], both, words=2)
+    more = (
+        f"`eval --file` of {TIMES * ROWS:,} native lines beside `score` of the same expressions, "
+        f"labelled, in the newer checkout:"
+    )
     parts = ["# Many short texts, before and after", command, about, load]
     log("beside other programs")
     short = [case for task in TASKS for case in time_short(CATALOG[task](), MOST_TOKENS)]

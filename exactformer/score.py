@@ -7,15 +7,16 @@ guessed.
 
 A file is read once, whatever its size, and refused if any line of it is bad. Native text goes
 through the engine as it is read; other rows wait as tokens, most of them on disk, for the weights
-that the file turned out to need.
+that the file turned out to need. Those of published ListOps are never objects of their own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactformer.api import Model, load
 from exactformer.domains.algebra import Algebra
@@ -28,8 +29,6 @@ from exactformer.domains.formats.labelled import (
     Row,
     guess_format,
     read_bowman_rows,
-    read_lra_rows,
-    read_nangia_rows,
     read_tsv_rows,
 )
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
@@ -41,6 +40,8 @@ from exactformer.problems.files import is_rows
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
+    from exactformer.engine.nangia_rows import Readings
+    from exactformer.engine.rows import Numbers
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
@@ -49,8 +50,9 @@ SHOWN_ROWS = 10  # wrong ones that are listed
 Evaluate = Callable[[Sequence[Expression]], Sequence[str]]
 Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many of how many
 
-# What is kept of a row: codes of Nangia's notation, or token ids, or both formulas of a pair.
-Content = bytes | tuple[bytes, bytes]
+# What a row has an answer to: token ids, or both formulas of a pair.
+Content = NDArray[np.int16] | tuple[bytes, bytes]
+Block: TypeAlias = "list[Row[Content]] | Readings"  # some rows, as they are kept
 Uses = dict[Use, int]  # the line in which each use of an operator is first seen
 
 
@@ -144,15 +146,15 @@ def score(
         if model and (fast := model.fast_engine(engine)):
             tally = score_lines(fast, file, progress)
         else:
-            with Kept[list[Row[Content]]]() as kept:
-                rows = read_rows(file, format, domain, uses)
-                for block in in_blocks(rows, _size, TOKENS_AT_ONCE):
+            with Kept[Block]() as kept:
+                for block in read_blocks(file, format, domain, uses):
                     kept.keep([block])
                     progress("bytes", file.done, file.size)
                 model = model or choose(domain, format, uses, weights, median)
                 for block in kept:
-                    tally += score_rows(format, model, engine, block, str(path), most_work)
-                    progress("rows", tally.total, kept.count)
+                    for some in tallies(format, model, engine, block, str(path), most_work):
+                        tally += some
+                        progress("rows", tally.total, kept.count)
     return summary(path, format, model, median, weights, engine, tally)
 
 
@@ -177,47 +179,60 @@ def score_lines(
     from exactformer.engine.rows import Rows, all_right
 
     def blocks() -> Iterator[Rows]:
-        for number, lines in file.blocks():
-            array = np.frombuffer(lines, dtype=np.uint8)
-            yield engine.rows(array, number, SHOWN_PROBLEMS, labelled=True)
+        for lines in file.blocks():
+            rows = engine.rows(lines, file.number, SHOWN_PROBLEMS, labelled=True)
+            file.number += rows.lines
+            yield rows
             progress("bytes", file.done, file.size)
 
-    tally, symbols = Tally(), engine.algebra.values
+    tally = Tally()
     for values, labels, _ in all_right(file.name, blocks()):
-        wrong, first = np.flatnonzero(values != labels), file.first_line + tally.total
-        shown = [
-            Wrong(first + i, symbols[labels[i]], symbols[values[i]])
-            for i in wrong[:SHOWN_ROWS].tolist()
-        ]
-        tally += Tally(len(values) - len(wrong), len(values), tuple(shown))
+        tally += compared(engine.algebra, file.first_line + tally.total, values, labels)
     return tally
 
 
-def score_rows(
+def compared(algebra: Algebra, first_line: int, values: "Numbers", labels: "Numbers") -> Tally:
+    """Lines by the numbers of their values and of those that they say."""
+    wrong, symbols = np.flatnonzero(values != labels), algebra.values
+    shown = [
+        Wrong(first_line + i, symbols[labels[i]], symbols[values[i]])
+        for i in wrong[:SHOWN_ROWS].tolist()
+    ]
+    return Tally(len(values) - len(wrong), len(values), tuple(shown))
+
+
+def tallies(
     format: Format,
     model: Model,
     engine: EngineName,
-    rows: Sequence[Row[Content]],
+    block: Block,
     name: str,
     most_work: int | None,
-) -> Tally:
-    """Rows that waited for their weights, or that the transformer is to evaluate; `name` is that of
-    their file.
+) -> Iterator[Tally]:
+    """Rows that waited for their weights, or that the transformer is to evaluate, some at a time;
+    `name` is that of their file.
     """
+    fast, algebra = model.fast_engine(engine), model.algebra
+    if fast and not isinstance(block, list):
+        labels = block.label_numbers(algebra)
+        yield compared(algebra, block.first_line, block.values(fast), labels)
+        return
 
     def evaluate(expressions: Sequence[Expression]) -> list[str]:
-        if model.fast_engine(engine) is None:
+        if fast is None:
             for expression in expressions:
                 require_feasible(expression, most_work, f"{name}: {expression!r}: ")
         return model.evaluate(expressions, engine)
 
-    answers = _answers(format, model.algebra, [row.content for row in rows], evaluate)
-    wrong = [
-        Wrong(row.line, row.label, answer)
-        for row, answer in zip(rows, answers, strict=True)
-        if answer != row.label
-    ]
-    return Tally(len(rows) - len(wrong), len(rows), tuple(wrong[:SHOWN_ROWS]))
+    rows = block if isinstance(block, list) else block.rows(algebra)
+    for some in in_blocks(rows, _size, TOKENS_AT_ONCE):
+        answers = _answers(format, algebra, [row.content for row in some], evaluate)
+        wrong = [
+            Wrong(row.line, row.label, answer)
+            for row, answer in zip(some, answers, strict=True)
+            if answer != row.label
+        ]
+        yield Tally(len(some) - len(wrong), len(some), tuple(wrong[:SHOWN_ROWS]))
 
 
 def settled(
@@ -265,27 +280,33 @@ def _median(domain: Algebra, format: Format, median: Median | None) -> Median | 
     return median or PUBLISHED_MEDIAN if published and domain == listops() else None
 
 
-def read_rows(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Row[Content]]:
-    """What is kept of each row. `uses` is filled while a file in Nangia's notation is read."""
+def read_blocks(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Block]:
+    """What is kept of rows. `uses` is filled while a file in Nangia's notation is read."""
+    if format in ("nangia", "lra"):
+        from exactformer.engine.nangia_rows import read_published
+
+        for block in read_published(file, format):
+            for use, line in block.uses.items():
+                uses.setdefault(use, line)
+            yield block
+    else:
+        yield from in_blocks(_rows(file, format, domain), _size, TOKENS_AT_ONCE)
+
+
+def _rows(file: Lines, format: Format, domain: Algebra) -> Iterator[Row[Content]]:
     if format == "bowman":
         for line, relation, pair in read_bowman_rows(file):
             yield Row(line, relation, pair)
-    elif format == "tsv":
-        for line, label, expression in read_tsv_rows(file, domain):
-            yield Row(line, label, expression.ids.tobytes())
     else:
-        read = read_nangia_rows if format == "nangia" else read_lra_rows
-        for line, label, reading in read(file):
-            for use in reading.uses:
-                uses.setdefault(use, line)
-            yield Row(line, label, reading.codes)
+        for line, label, expression in read_tsv_rows(file, domain):
+            yield Row(line, label, expression.ids)
 
 
-def _size(row: Row[Content]) -> int:
+def _size(row: Row[Any]) -> int:
     """Tokens to evaluate, about."""
     content = row.content
     return (
-        len(content) if isinstance(content, bytes) else bowman.ASSIGNMENTS * sum(map(len, content))
+        bowman.ASSIGNMENTS * sum(map(len, content)) if isinstance(content, tuple) else len(content)
     )
 
 
@@ -321,10 +342,7 @@ def _answers(
 ) -> Sequence[str]:
     if format == "bowman":
         return _relations(evaluate, contents)
-    if format == "tsv":
-        tokens = (np.frombuffer(ids, dtype=np.int16) for ids in contents)
-        return evaluate([Expression(algebra, ids) for ids in tokens])
-    return evaluate(nangia.expressions(algebra, contents))
+    return evaluate([Expression(algebra, ids) for ids in contents])
 
 
 def _relations(

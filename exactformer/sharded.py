@@ -28,16 +28,17 @@ from exactformer.engine.choice import EngineName
 from exactformer.named import find_weights, is_constructed
 from exactformer.progress import Tell, bar, is_typed
 from exactformer.score import (
+    Block,
     Progress,
     Score,
     Tally,
     Uses,
     choose,
-    read_rows,
+    read_blocks,
     score_lines,
-    score_rows,
     settled,
     summary,
+    tallies,
 )
 from exactformer.values import Evaluator
 
@@ -223,8 +224,8 @@ class _Read(_Job):
         """Rows as a node wants them back: they are nothing to us."""
         uses: Uses = {}
         with Lines.of(part) as file:
-            rows = list(read_rows(file, self.format, self.domain, uses))
-        return pickle.dumps(rows), uses
+            blocks = list(read_blocks(file, self.format, self.domain, uses))
+        return pickle.dumps(blocks), uses
 
 
 @dataclass(frozen=True)
@@ -259,5 +260,8 @@ class _ScoreRows(_Job):
         return choose(self.domain, self.format, self.uses, self.weights.path, self.median)
 
     def run(self, rows: bytes, /) -> Tally:
-        read = pickle.loads(rows)
-        return score_rows(self.format, self.model, self.engine, read, self.name, self.most_work)
+        def scored(block: Block) -> Iterator[Tally]:
+            how = self.format, self.model, self.engine, block, self.name, self.most_work
+            return tallies(*how)
+
+        return sum(chain.from_iterable(map(scored, pickle.loads(rows))), Tally())

@@ -91,6 +91,14 @@ class Evaluator:
                 told, first = (lambda done: tell("bytes", done, size)), first_line_of(path)
                 blocks = rows_of_file(fast, file, told, window, first)
                 yield from (rows.values for rows in all_right(str(path), blocks))
+        elif fast and syntax == "nangia":
+            from exactformer.engine.nangia_rows import values_of_file
+            from exactformer.progress import bar, is_typed
+
+            with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:
+                for numbers in values_of_file(fast, file):
+                    yield numbers
+                    tell("bytes", file.done, file.size)
         elif fast:
             yield from (fast.numbers(block) for block, _, _ in self._blocks(path, syntax))
         else:

@@ -51,8 +51,8 @@ static void __syncthreads() {
 }
 
 // Every thread of the block takes part.
-static int __shfl_up_sync(unsigned int, int x, int reach) {
-    static int lanes[1024];
+template <class Number> static Number __shfl_up_sync(unsigned int, Number x, int reach) {
+    static Number lanes[1024];
     int thread = threadIdx.x;
     lanes[thread] = x;
     __syncthreads();

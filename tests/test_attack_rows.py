@@ -18,8 +18,8 @@ def test_a_small_run_finds_nothing():
     [
         ("score.SHOWN_ROWS", 1, "tsv", "another label", "expected (1,"),
         ("score.bowman.relation", lambda left, right: "#", "bowman", "none", "expected (0,"),
-        ("domains.formats.labelled.DIGITS", "012345678", "nangia", "none", 'refused: {"error": '),
-        ("domains.formats.lines.all_right", lambda name, results: results, "lra", "NUL", "Error: "),
+        ("engine.nangia_rows.FIRST_VALUE", 3, "nangia", "none", "expected (0,"),
+        ("engine.nangia_rows.all_right", lambda name, blocks: blocks, "lra", "NUL", "Error: "),
     ],
 )
 def test_it_sees_faults(monkeypatch, tmp_path, name, value, kind, damaged, words):

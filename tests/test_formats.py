@@ -4,7 +4,9 @@ import contextlib
 import gc
 import io
 import weakref
+from functools import partial
 from itertools import chain
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -12,17 +14,17 @@ from hypothesis import strategies as st
 
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
 from exactformer.domains.formats import blocks, bowman
 from exactformer.domains.formats.blocks import Kept, in_blocks
 from exactformer.domains.formats.labelled import (
     guess_format,
     read_bowman_rows,
-    read_lra_rows,
-    read_nangia_rows,
     read_tsv_rows,
 )
 from exactformer.domains.formats.lines import LONGEST_LINE, Lines, all_right
 from exactformer.domains.reference import evaluate
+from exactformer.engine.nangia_rows import read_published
 from tests.algebras import KLEENE
 
 
@@ -31,20 +33,28 @@ def lines(text: str | bytes) -> Lines:
     return Lines("some.tsv", io.BytesIO(data))
 
 
-def values(rows) -> list[tuple[int, str, str]]:
+def read_nangia_rows(
+    file: Lines, format: Literal["nangia", "lra"] = "nangia"
+) -> list[tuple[int, str, str]]:
     """Line, label, and what the oracle says, for rows of ListOps text."""
     algebra = listops(5, "mean")
-    return [(row.line, row.label, evaluate(row.content.expression(algebra))) for row in rows]
+    blocks = [list(block.rows(algebra)) for block in read_published(file, format)]
+    return [
+        (line, label, evaluate(Expression(algebra, ids))) for line, label, ids in chain(*blocks)
+    ]
+
+
+read_lra_rows = partial(read_nangia_rows, format="lra")
 
 
 def test_nangia_rows():
     rows = read_nangia_rows(lines("7\t[MAX 1 7 2 ]\r\n5\t( ( ( [MED 2 ) 9 ) ] )\n9\t9"))
-    assert values(rows) == [(1, "7", "7"), (2, "5", "5"), (3, "9", "9")]
+    assert rows == [(1, "7", "7"), (2, "5", "5"), (3, "9", "9")]
 
 
 def test_lra_rows():
     rows = read_lra_rows(lines("Source\tTarget\r\n( ( ( [SM 9 ) 9 ) ] )\t8\r\n[MAX 1 2 ]\t1"))
-    assert values(rows) == [(2, "8", "8"), (3, "1", "2")]
+    assert rows == [(2, "8", "8"), (3, "1", "2")]
 
 
 def test_tsv_rows_have_the_value_first_or_last():
@@ -59,7 +69,7 @@ def test_a_byte_order_mark_and_a_last_new_line_are_no_rows(tmp_path):
     path = tmp_path / "rows"
     path.write_bytes(b"\xef\xbb\xbf1\t1\n2\t2\n")
     with Lines.of(path) as file:
-        assert [row.line for row in read_nangia_rows(file)] == [1, 2]
+        assert [line for line, _, _ in read_nangia_rows(file)] == [1, 2]
         assert file.done == file.size == path.stat().st_size
 
 

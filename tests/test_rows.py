@@ -220,6 +220,17 @@ def kleene(tmp_path):
     return tmp_path, values
 
 
+@pytest.mark.parametrize("counted", [1, 5])
+def test_a_text_that_changes_while_it_is_read(counted, monkeypatch):
+    """As one may that a second reader still has when nobody waits for it any more: there may be
+    more rows than were counted, or fewer.
+    """
+    monkeypatch.setattr("exactformer.engine.rows.count_rows", lambda *_: counted)
+    text = np.frombuffer(b"(1&0)\n1\n0\n", dtype=np.uint8)
+    found = engine_for(boolean()).read_rows(text, ord("\n"))
+    assert (len(found.values), found.values[0]) == (counted, boolean().values.index("0"))
+
+
 def test_values_of_a_file(kleene, monkeypatch):
     folder, values = kleene
     monkeypatch.setattr("exactformer.engine.stream.LINES_AT_ONCE", 100)

@@ -33,32 +33,7 @@ struct Round {
     __device__ int opening(int chunk) const { return shape[chunk] >> 16 & 255; }
 };
 
-// What `join` makes of x over the threads before this one, and over all N of the block.
-template <int N, class Join>
-__device__ int scan_before(int x, int neutral, Join join, int *total) {
-    enum { LANES = N < 32 ? N : 32, WARPS = N / LANES };
-    __shared__ int joined[WARPS];
-    int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES, mine = x;
-#pragma unroll
-    for (int reach = 1; reach < LANES; reach *= 2) {
-        int other = __shfl_up_sync(~0u, mine, reach);
-        if (lane >= reach) mine = join(other, mine);
-    }
-    int before = __shfl_up_sync(~0u, mine, 1), earlier = neutral, all = neutral;
-    __syncthreads();  // nobody reads what was joined the last time
-    if (lane == LANES - 1) joined[warp] = mine;
-    __syncthreads();
-#pragma unroll
-    for (int w = 0; w < WARPS; w++) {
-        if (w < warp) earlier = join(earlier, joined[w]);
-        all = join(all, joined[w]);
-    }
-    *total = all;
-    return lane ? join(earlier, before) : earlier;
-}
-template <int N> __device__ int sum_before(int x, int *total) {
-    return scan_before<N>(x, 0, [](int a, int b) { return a + b; }, total);
-}
+// The most of x over the threads before this one, or -1.
 template <int N> __device__ int most_before(int x) {
     int all;
     return scan_before<N>(x, -1, [](int a, int b) { return at_least(a, b); }, &all);

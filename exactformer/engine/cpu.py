@@ -11,6 +11,7 @@ from itertools import islice
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError, decode
@@ -65,8 +66,19 @@ class CpuEngine:
 
     def numbers(self, expressions: Sequence[Expression]) -> Numbers:
         """The same, each value as its index among the algebra's."""
-        numbers = read_tokens(self.tables, [expression.ids for expression in expressions])
-        if (numbers < 0).any():  # an Expression is well formed
+        ids = [expression.ids for expression in expressions]
+        ends = np.cumsum(list(map(len, ids)), dtype=np.int64)
+        return self.token_numbers(np.concatenate([np.empty(0, np.int16), *ids]), ends)
+
+    def token_numbers(
+        self,
+        tokens: NDArray[np.integer],
+        ends: NDArray[np.integer],
+        ids: NDArray[np.int16] | None = None,
+    ) -> Numbers:
+        """The same of the tokens of expressions, with the arguments of `read_tokens`."""
+        numbers = read_tokens(self.tables, tokens, ends, ids)
+        if (numbers < 0).any():  # though an expression is well formed
             raise ValueError(TOO_WIDE)
         return numbers
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu import CupyLauncher, Launcher
-from exactformer.engine.layout import HERE, SPINE, ceil_div
+from exactformer.engine.layout import SPINE, ceil_div, source
 from exactformer.engine.row_tables import LEFT, RowTables, padded
 
 PIECE = 256  # bytes of the text; a thread reads the rows that begin there
@@ -55,7 +55,7 @@ class RowLayout:
 
     @property
     def source(self) -> str:
-        return (HERE / "rows.cu").read_text()
+        return source("rows.cu")
 
     @property
     def tile(self) -> int:

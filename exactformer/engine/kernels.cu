@@ -71,6 +71,7 @@ __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
+#include "sums.h"
 #include "chunks.h"
 #include "reduce.h"
 #include "tiles.h"

@@ -196,10 +196,10 @@ def whole(count: int, size: int) -> int:
     return ceil_div(count, size) * size
 
 
-def source() -> str:
-    """The kernels in one piece: a compiler's cache does not see included files."""
+def source(name: str = "kernels.cu") -> str:
+    """Kernels in one piece: a compiler's cache does not see included files."""
 
     def included(match: re.Match[str]) -> str:
         return (HERE / match[1]).read_text()
 
-    return re.sub(r'^#include "(\w+\.h)"$', included, (HERE / "kernels.cu").read_text(), flags=re.M)
+    return re.sub(r'^#include "(\w+\.h)"$', included, (HERE / name).read_text(), flags=re.M)

@@ -90,8 +90,9 @@ class Reader:
             begin = self.position
 
     def read_tokens(self, tokens: NDArray[np.uint32]) -> int:
+        ids = own_ids(self.tables)
         while True:
-            feed(tokens, self.tables, self.state, self.stack, self.closers)
+            feed(tokens, ids, self.tables, self.state, self.stack, self.closers)
             if self.reason != STACK_FULL:
                 return self.reason
             self.grow(4 * len(self.stack))
@@ -129,6 +130,11 @@ class Reader:
         if self.tables.square:
             self.closers = np.empty(room, dtype=np.uint8)
             self.closers[: len(closers)] = closers
+
+
+def own_ids(tables: Tables) -> NDArray[np.int16]:
+    """For tokens that are given as what they are."""
+    return np.arange(tables.closing, dtype=np.int16)
 
 
 def _stack(room: int, dtype: np.dtype) -> NDArray:

@@ -39,22 +39,7 @@ enum { GROUP = 16 };  // bytes that are loaded at once; classes are looked up fo
 enum { GROUPS = PIECE / GROUP };
 enum { TOP = 0, ROOT = NODES ? 0 : SPACE, ENDED = NODES ? CLASSES : END };  // states; nodes
 
-// The sum over the threads before this one, and over all N of the block.
-template <int N, class Number> __device__ Number sum_before(Number x, Number *total) {
-    __shared__ Number sums[N];
-    int thread = threadIdx.x;
-    __syncthreads();
-    sums[thread] = x;
-    __syncthreads();
-    for (int reach = 1; reach < N; reach *= 2) {
-        Number other = thread >= reach ? sums[thread - reach] : 0;
-        __syncthreads();
-        sums[thread] += other;
-        __syncthreads();
-    }
-    *total = sums[N - 1];
-    return sums[thread] - x;
-}
+#include "sums.h"
 
 // Sixteen bytes of a text of `left` bytes, with `filler` for those that it does not have.
 __device__ inline uint4 load(const Byte *text, long long left, Byte filler) {

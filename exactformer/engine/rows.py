@@ -4,8 +4,8 @@ A value is a number, its index among the algebra's; only for a row without one i
 error as text. Two readers share a long buffer as they share a long text (`readers.py`).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,8 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import Checked
 from exactformer.engine import readers
 from exactformer.engine.automaton import TOP
-from exactformer.engine.readers import NOTHING, Bytes, Parts, Reader
+from exactformer.engine.readers import NOTHING, Bytes, Parts, Reader, own_ids
+from exactformer.engine.scan import STACK_FULL
 from exactformer.engine.scan_rows import count_rows, feed_rows, next_row, scan_rows
 from exactformer.engine.tables import Tables
 
@@ -36,6 +37,10 @@ class Rows(NamedTuple):
         return cls(np.array(numbers, dtype=np.int16), np.empty(0, dtype=np.int16), errors)
 
     @property
+    def lines(self) -> int:
+        return len(self.values)
+
+    @property
     def bad(self) -> int:
         return int(np.count_nonzero(self.values < 0))
 
@@ -48,11 +53,25 @@ class Read(NamedTuple):
     begins: NDArray[np.int64]
 
 
-def all_right(name: str, blocks: Iterable[Rows]) -> Iterator[Rows]:
+class Block(Protocol):
+    """Lines that were read: how many, how many of them bad, and the first errors."""
+
+    @property
+    def lines(self) -> int: ...
+    @property
+    def bad(self) -> int: ...
+    @property
+    def errors(self) -> Mapping[int, ExpressionError]: ...
+
+
+SomeBlock = TypeVar("SomeBlock", bound=Block)
+
+
+def all_right(name: str, blocks: Iterable[SomeBlock]) -> Iterator[SomeBlock]:
     """The rows of a file, up to the first bad one. At the end the bad ones are told."""
     checked = Checked(name)
     for rows in blocks:
-        checked.add(len(rows.values), rows.bad, rows.errors.values())
+        checked.add(rows.lines, rows.bad, rows.errors.values())
         if not checked.bad:
             yield rows
     checked.require_right()
@@ -83,21 +102,43 @@ def read_part(
     while True:
         space = reader.state, reader.stack, reader.closers, NOTHING
         done = scan_rows(text, begin, end, separator, tables, done, found, space)
-        if done == count:
+        if reader.reason != STACK_FULL:
             return found
         begin = reader.position
         reader.grow(4 * len(reader.stack))
 
 
-def read_tokens(tables: Tables, texts: Sequence[NDArray[np.int16]]) -> Numbers:
-    """The values of texts whose tokens are known."""
-    tokens = np.concatenate([np.empty(0, np.int16), *texts]).astype(np.uint32)
-    ends = np.cumsum(list(map(len, texts)), dtype=np.int64)
-    values, done = np.empty(len(ends), dtype=np.int16), 0
-    reader = Reader(tables, TOP)
-    while True:
-        space = reader.state, reader.stack, reader.closers
-        done = feed_rows(tokens, ends, tables, done, values, *space)
-        if done == len(ends):
-            return values
-        reader.grow(4 * len(reader.stack))
+def read_tokens(
+    tables: Tables,
+    tokens: NDArray[np.integer],
+    ends: NDArray[np.integer],
+    ids: NDArray[np.int16] | None = None,
+) -> Numbers:
+    """The values of rows whose tokens are known, those of one after the other's, and where each
+    row ends among them; by two readers if there are many. `ids` are the token ids of what they are
+    given as.
+    """
+    ids = own_ids(tables) if ids is None else ids
+    values = np.empty(len(ends), dtype=np.int16)
+
+    def row_after(i: int) -> int:
+        return int(np.searchsorted(ends, i, side="right"))
+
+    def read(begin: int, end: int) -> bool:
+        """The rows of tokens[begin:end]. They are done then."""
+        reader, done, stop = Reader(tables, TOP), row_after(begin) if begin else 0, row_after(end)
+        while True:
+            space = reader.state, reader.stack, reader.closers
+            done = int(feed_rows(tokens, ids, ends, tables, done, stop, values, *space))
+            if reader.reason != STACK_FULL:
+                return True
+            reader.grow(4 * len(reader.stack))
+
+    if len(tokens) < readers.WORTH_SHARING:
+        read(0, len(tokens))
+        return values
+    parts = Parts(0, len(tokens), lambda i: int(ends[min(row_after(i), len(ends) - 1)]), read)
+    for part, found in parts:
+        if not found:
+            read(*part)
+    return values

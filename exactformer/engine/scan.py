@@ -144,8 +144,10 @@ def scan(text, begin, stop, end, tables, state, stack, closers, residue):
 
 
 @compiled
-def feed(tokens, tables, state, stack, closers):
-    """Read tokens, each perhaps with its byte in the upper half, from where `state` says."""
+def feed(tokens, ids, tables, state, stack, closers):
+    """Read tokens, each perhaps with its byte in the upper half, from where `state` says; `ids` are
+    the token ids of what those that are no parenthesis are given as.
+    """
     step, start, no, one = tables.step, U(tables.start), U(tables.no), U(1)
     row, depth, room, reason = U(state[ROW]), U(state[DEPTH]), U(len(stack)), END
     i = U(0)
@@ -173,6 +175,8 @@ def feed(tokens, tables, state, stack, closers):
                     break
                 depth -= one
                 row = U(stack[depth])
+            else:
+                t = U(ids[t])
             following = U(step[row + t])
             if following == no:
                 row = before

@@ -67,7 +67,8 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
     """Where each row of text[begin:end] begins, and the number of its value, from row `first` on:
     -1 for what is no expression. Rows with labels have a tab in them, and a bare value on one side
     of it, which is the label; on the right, if it may be either. Stops early where the stack is
-    full; returns how many rows are done.
+    full, and where there is no room for more rows: a second reader may still run when nobody waits
+    for it, and the text has changed; returns how many rows are done.
 
     found   values, labels or no room for them, begins: changed
     space   what `scan` works with: state, stack, closers and no residue
@@ -76,7 +77,7 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
     state, stack, closers, nothing = space
     i, end, row, one = U(begin), U(end), U(first), U(1)
     labelled = len(labels) > 0
-    while i < end:
+    while i < end and row < U(len(begins)):
         begins[row] = i
         label, after, label_first = -1, i, False
         if labelled:
@@ -114,13 +115,13 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
 
 
 @compiled
-def feed_rows(tokens, ends, tables, first, values, state, stack, closers):
-    """The same of expressions whose tokens are known, the next one's after those of one."""
+def feed_rows(tokens, ids, ends, tables, first, stop, values, state, stack, closers):
+    """The same of rows[first:stop] whose tokens are known, the next one's after those of one."""
     row = U(first)
-    while row < U(len(ends)):
+    while row < U(stop):
         begin = U(ends[row - U(1)]) if row else U(0)
         state[ROW], state[DEPTH] = 0, 0
-        feed(tokens[begin : U(ends[row])], tables, state, stack, closers)
+        feed(tokens[begin : U(ends[row])], ids, tables, state, stack, closers)
         if state[REASON] == U(STACK_FULL):
             return row
         whole = state[REASON] == U(END) and state[DEPTH] == U(0)

@@ -118,7 +118,7 @@ def read_packed(text, i, ahead, tables, row, depth, stack):
 
 
 @compiled
-def _eight(text, i):
+def eight_bytes(text, i):
     """Eight bytes as one number."""
     number = U(0)
     for k in range(8):
@@ -142,7 +142,7 @@ def read_spaced(text, i, ahead, tables, row, depth, stack, closers):
             if U(step[row]) == no or depth == room:
                 break
             after = i + one + U(text[i + one] == 32)
-            eight = _eight(text, after)  # the operator, in most texts
+            eight = eight_bytes(text, after)  # the operator, in most texts
             number = U(word[eight & U(0xFFFF)])
             following = start
             if (eight & word_mask[number]) == word_bytes[number]:
@@ -179,7 +179,7 @@ def read_spaced(text, i, ahead, tables, row, depth, stack, closers):
                 i += one
                 continue
             else:
-                eight = _eight(text, i)
+                eight = eight_bytes(text, i)
                 number = U(word[eight & U(0xFFFF)])
                 if (eight & word_mask[number]) != word_bytes[number]:
                     break

@@ -41,7 +41,7 @@ class Kept(Generic[Block]):
 
     def keep(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
-            pickle.dump(block, self.file)
+            pickle.dump(block, self.file, pickle.HIGHEST_PROTOCOL)
             self.count += len(block)
 
     def __iter__(self) -> Iterator[Block]:

@@ -44,24 +44,18 @@ def guess_format(domain: Algebra, header: bytes) -> Format:
     return "nangia" if domain.name.split("-")[0] == "listops" and not native else "tsv"
 
 
-def read_nangia_rows(
-    file: Lines, fields: tuple[str, str] = ("label", "expression"), first: int = 1
-) -> Iterator[Row[Reading]]:
-    label, expression = fields.index("label"), fields.index("expression")
-
-    def read(line: bytes, number: int) -> Row[Reading]:
-        row = _Fields(line, number, fields)
-        return Row(number, row.one_of(label, DIGITS), row.read(expression, read_nangia))
-
-    return file.read(read, first)
+def read_nangia_row(line: bytes, number: int, format: Literal["nangia", "lra"]) -> Row[Reading]:
+    fields = ("label", "expression") if format == "nangia" else ("expression", "label")
+    row = _Fields(line, number, fields)
+    label = row.one_of(fields.index("label"), DIGITS)
+    return Row(number, label, row.read(fields.index("expression"), read_nangia))
 
 
-def read_lra_rows(file: Lines) -> Iterator[Row[Reading]]:
+def require_lra_header(file: Lines) -> None:
     if file.first_line == 1 and file.header != HEADER.encode():
         raise ValueError(
             f"{file.name}: expected {HEADER!r} as the first line, found {file.header[:40]!r}"
         )
-    return read_nangia_rows(file, ("expression", "label"), first=2)
 
 
 def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:

@@ -13,6 +13,9 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from exactformer.domains.errors import ExpressionError
 
 SHOWN_PROBLEMS = 10  # bad lines of a file that are shown one by one
@@ -61,6 +64,7 @@ class Lines:
 
     def __init__(self, name: str, file: BinaryIO, first_line: int = 1) -> None:
         self.name, self.file, self.first_line = name, file, first_line
+        self.number = first_line  # of the next line of `blocks`
         self.done = 0  # bytes so far
         self._first = self._next(first_line)
         if first_line == 1:
@@ -89,19 +93,25 @@ class Lines:
             number += 1
             line = self._next(number)
 
-    def blocks(self) -> Iterator[tuple[int, bytes]]:
-        """Many lines at a time, and the number of the first of them."""
-        number, lines, more = self.first_line, self._first, True
+    def blocks(self) -> Iterator[NDArray[np.uint8]]:
+        """Many lines at a time, the first of which is `number`: whoever reads them adds how many
+        they were. They are there until the next ones are asked for.
+        """
+        buffer, size = bytearray(self._first), len(self._first)
+        more = True
         while more:
-            more = self.file.read(LINES_AT_ONCE)
-            self.done += len(more)
-            lines += more
-            self._require_short(number, lines.find(b"\n") + 1 or len(lines))
-            end = lines.rfind(b"\n") + 1 if more else len(lines)
+            if len(buffer) < size + LINES_AT_ONCE:
+                buffer = buffer + bytearray(size + LINES_AT_ONCE - len(buffer))
+            room = memoryview(buffer)[size : size + LINES_AT_ONCE]
+            more = self.file.readinto(room)  # pyright: ignore[reportAttributeAccessIssue]
+            self.done += more
+            size += more
+            self._require_short(self.number, buffer.find(b"\n", 0, size) + 1 or size)
+            end = buffer.rfind(b"\n", 0, size) + 1 if more else size
             if end:
-                yield number, lines[:end]
-                number += lines.count(b"\n", 0, end)
-                lines = lines[end:]
+                yield np.frombuffer(buffer, dtype=np.uint8, count=end)
+                buffer[: size - end] = buffer[end:size]
+                size -= end
 
     def _next(self, number: int) -> bytes:
         line = self.file.readline(LONGEST_LINE + 1)

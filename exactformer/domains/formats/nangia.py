@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
@@ -45,13 +46,15 @@ class Reading:
 
     def expression(self, algebra: Algebra) -> Expression:
         """The expression in an algebra that covers `uses`."""
-        return expressions(algebra, [self.codes])[0]
+        return Expression(algebra, token_ids(algebra)[np.frombuffer(self.codes, dtype=np.uint8)])
 
 
-def expressions(algebra: Algebra, readings: Iterable[bytes]) -> list[Expression]:
-    """The codes of readings, in an algebra that covers them all."""
-    ids = np.array([algebra.token_ids.get(symbol, -1) for symbol in SYMBOLS], dtype=np.int16)
-    return [Expression(algebra, ids[np.frombuffer(codes, dtype=np.uint8)]) for codes in readings]
+def token_ids(algebra: Algebra) -> NDArray[np.int16]:
+    """By code, the token id in an algebra. An operator that it does not have is OPEN: in prefix
+    notation no span begins with a span.
+    """
+    ids = {symbol: i for i, symbol in enumerate(algebra.vocabulary)}
+    return np.array([ids.get(symbol, OPEN) for symbol in SYMBOLS], dtype=np.int16)
 
 
 def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
