@@ -11,7 +11,6 @@ On a GPU they share the leading axis of every tensor; a study may then give each
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -47,6 +46,7 @@ from exactformer.training.soft_layer import (
     problems_right,
 )
 from exactformer.training.state import Seed, State, Trained, end_of, first_numbers, one_thread
+from exactformer.training.subnormal import subnormals_as_zero
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
@@ -97,7 +97,7 @@ class EndToEndTrainer:
         while state.seeds:
             rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
             with one_thread():
-                with denormals_as_zero():
+                with subnormals_as_zero():
                     self.steps(state, rows)
                 ended = self._ended(state, rows)
             yield from ended.values()
@@ -274,18 +274,6 @@ class EndToEndTrainer:
         rows = self.rows
         parts = (rows.token, rows.bags(None), rows.target, rows.weight)
         return [part.flatten(0, 1).expand(seeds, *part.flatten(0, 1).shape) for part in parts]
-
-
-@contextmanager
-def denormals_as_zero() -> Iterator[None]:
-    """On a CPU they double the time of a step: outputs far from the threshold have gradients below
-    1e-38. Next to any other number such a one adds nothing.
-    """
-    torch.set_flush_denormal(True)
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)
 
 
 def _chosen(problems: Problems, indices: Tensor | None, step: int) -> Problems:
