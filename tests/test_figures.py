@@ -17,12 +17,11 @@ from exactformer.palette import CLUSTERS, KINDS, TASKS, kind_of
 from exactformer.paper import depth_table, loss_curves, published
 from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.figures import CIRCUITS, FIGURES
-from exactformer.paper.plots import around, models
+from exactformer.paper.loss_curves import Point
+from exactformer.paper.plots import models
 from exactformer.paper.tables import TABLES
-from exactformer.training.parameters import export
-from exactformer.training.recipe import recipe_for
-from exactformer.training.run import Observer, train_seeds
-from exactformer.training.state import begin
+from exactformer.training.recipe import end_to_end_recipe
+from exactformer.training.run import train_seeds
 
 WORDS = {
     "fig1": ["|", "&", "~", "(((~0)&1)|(0&(~1)))", "((3*7)+(5*3))", "(1+5)", "iteration 3"],
@@ -38,7 +37,10 @@ WORDS = {
 def few_curves(path: Path) -> loss_curves.Curves:
     """A made-up curve for each seed, in place of minutes of training."""
     curves = {
-        task: {seed: {0: 0.7, 50: i + 0.5, 100: 1e-9} for i, seed in enumerate(published.SEEDS)}
+        task: {
+            seed: {step: Point(0.75 + i / 4, 0.25, i / 16) for step in (50, 100)}
+            for i, seed in enumerate(published.SEEDS)
+        }
         for task in CATALOG
     }
     loss_curves._write(path, curves)
@@ -111,29 +113,15 @@ def test_figA1_shows_the_start_and_the_end_of_the_same_run():
         assert ((arrays["W_K_logits"] > 0) == arrays["W_K"]).all()
 
 
-def test_losses_are_recorded_while_training():
-    algebra, recipe = boolean(), recipe_for(boolean())
-    recorder = loss_curves.LossRecorder(algebra, begin(algebra, recipe, [7520]))
-    (result,) = train_seeds(algebra, [7520], observers=[recorder])
-    steps = sorted(recorder.curves[7520])
-    assert steps == list(range(0, result.record["steps_in_all"] + 1, recipe.look_every))
-    assert 0.5 < recorder.curves[7520][0] < 1.0
-    assert recorder.curves[7520][steps[-1]] < 1e-6
-
-
-def test_the_loss_of_weights_is_what_training_says():
-    algebra, looks = boolean(), []
-
-    class Look(Observer):
-        def evaluated(self, state):
-            for row, seed in enumerate(state.seeds):
-                weights = export(algebra, state.tensors, row)
-                looks.append((loss_curves.depth_one_loss(algebra, weights), seed.loss))
-
-    train_seeds(algebra, [7520], observers=[Look()])
-    assert len(looks) >= 2
-    for ours, theirs in looks:
-        assert ours == pytest.approx(theirs, rel=1e-4)
+def test_seeds_are_recorded_while_they_train():
+    algebra, recipe = boolean(), end_to_end_recipe(boolean(), epochs=100)
+    recorder = loss_curves.Recorder(18, recipe)
+    train_seeds(algebra, [7520], recipe=recipe, observers=[recorder])
+    points = list(recorder.curves[7520].values())
+    assert [*recorder.curves[7520]] == [50, 100, 150]
+    assert points[0].loss > points[-1].loss > 0.32
+    assert points[0].one > points[-1].one
+    assert all(0 <= point.two <= 1 and (point.two * 64).is_integer() for point in points)
 
 
 def test_finished_curves_are_not_trained_again(tmp_path, monkeypatch):
@@ -142,18 +130,12 @@ def test_finished_curves_are_not_trained_again(tmp_path, monkeypatch):
     assert loss_curves.loss_curves(tmp_path / "curves.csv") == curves
 
 
-@pytest.mark.parametrize("text", ["", "task,seed,step,loss\n", "{header}\ntask,seed\nboolean,x\n"])
+@pytest.mark.parametrize("text", ["", "task,seed,step,loss\n", "{header}\n{columns}\nboolean,x\n"])
 def test_a_damaged_file_of_curves(text, tmp_path):
     path = tmp_path / "curves.csv"
-    path.write_text(text.format(header=loss_curves.HEADER))
+    path.write_text(text.format(header=loss_curves.HEADER, columns=loss_curves.COLUMNS))
     with pytest.raises(ValueError, match=r"curves\.csv: .*; remove it to train again"):
         loss_curves.loss_curves(path)
-
-
-def test_a_seed_jumps_where_it_ends():
-    steps = np.array([0, 50, 100, 150])
-    before_and_after = around({0: 0.8, 50: 0.4, 100: 0.0}, steps).tolist()
-    assert before_and_after == [0.8, 0.8, 0.4, 0.4, 0.4, 0.0, 0.0, 0.0]
 
 
 class Wrong:

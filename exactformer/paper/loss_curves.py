@@ -1,78 +1,66 @@
-"""The loss by step of the paper's ten seeds, recorded while they train; for Fig. 4A."""
+"""The paper's ten seeds while they train end to end: the joint loss, and what comes out wrong; for
+Fig. 4A.
+"""
 
 import csv
-import math
 from pathlib import Path
+from typing import NamedTuple
 
-import torch
 from rich.console import Console
-from torch.nn.functional import binary_cross_entropy_with_logits
 
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
-from exactformer.model.circuit import Weights
 from exactformer.paper import published
 from exactformer.paper.files import write
-from exactformer.training.depth_one import depth_one_rows
-from exactformer.training.parameters import export
-from exactformer.training.recipe import recipe_for
-from exactformer.training.run import Observer, Result, train_seeds
-from exactformer.training.state import State, begin
+from exactformer.training.recipe import EndToEnd, end_to_end_recipe
+from exactformer.training.run import Observer, train_seeds
+from exactformer.training.state import State
 
-Curve = dict[int, float]  # loss by step
+
+class Point(NamedTuple):
+    """A seed at one of its evaluations."""
+
+    loss: float  # of the last step, on both depths
+    one: float  # fraction of all depth-1 cases that the discrete model gets wrong,
+    two: float  # and of the step's depth-2 problems
+
+
+Curve = dict[int, Point]  # by step
 Curves = dict[str, dict[int, Curve]]  # by task and seed
 
-HEADER = "# exactformer reproduce fig4"
+HEADER = "# exactformer reproduce fig4, end to end"
+COLUMNS = "task,seed,step,loss,depth 1 wrong,depth 2 wrong"
 
 
-class LossRecorder(Observer):
-    """The depth-1 loss of every seed: at the start, at each evaluation, and at the end.
+class Recorder(Observer):
+    """Keeps what every seed says of itself at its evaluations, if these follow a joint step."""
 
-    Steps are counted over all attempts, so a restart is a jump upwards.
-    """
-
-    def __init__(self, algebra: Algebra, start: State) -> None:
-        self.algebra = algebra
-        self.curves: dict[int, Curve] = {
-            seed.seed: {0: depth_one_loss(algebra, export(algebra, start.tensors, row))}
-            for row, seed in enumerate(start.seeds)
-        }
+    def __init__(self, cases: int, recipe: EndToEnd) -> None:
+        self.cases, self.recipe = cases, recipe
+        self.curves: dict[int, Curve] = {}
 
     def evaluated(self, state: State) -> None:
         for seed in state.seeds:
-            if not math.isnan(seed.loss):  # a seed that has just started again has none yet
-                self.curves[seed.seed][seed.spent] = seed.loss
-
-    def ended(self, result: Result) -> None:
-        loss = depth_one_loss(self.algebra, result.model.weights)
-        self.curves[result.seed][result.record["steps_in_all"]] = loss
-
-
-@torch.no_grad()
-def depth_one_loss(algebra: Algebra, weights: Weights) -> float:
-    """The loss that training minimises, over all depth-1 expressions."""
-    rows, D = depth_one_rows(algebra), len(algebra.vocabulary)
-    token, bag, target, weight = (
-        tensor[..., :D]
-        for tensor in (rows.token, rows.bags(None)[:, :, 0], rows.target, rows.weight)
-    )
-    Z = weights.f(bag * (token @ weights.W_Q @ weights.W_K.mT))
-    return float((binary_cross_entropy_with_logits(Z, target, reduction="none") * weight).sum())
+            if seed.depth_two is not None and self.recipe.joint_step(seed.step - 1) >= 0:
+                one = seed.depth_one / self.cases
+                two = seed.depth_two / self.recipe.depth_two_batch
+                curve = self.curves.setdefault(seed.seed, {})
+                curve[seed.step] = Point(float(f"{seed.loss:.4g}"), round(1 - one, 5), 1 - two)
 
 
 def loss_curves(path: Path) -> Curves:
-    """The curves in the file, training those tasks that it lacks."""
+    """The curves in the file, training those seeds that it lacks, and keeping each as it ends."""
     curves = _read(path)
     console = Console(stderr=True)
     for task, make in CATALOG.items():
-        if curves.get(task, {}).keys() == set(published.SEEDS):
-            continue
-        algebra = make()
-        recorder = LossRecorder(algebra, begin(algebra, recipe_for(algebra), published.SEEDS))
-        with console.status(f"{task}: training ten seeds for their losses"):
-            train_seeds(algebra, published.SEEDS, observers=[recorder])
-        _write(path, curves | {task: recorder.curves})
-        curves = _read(path)  # in the precision of the file, so that it gives the same figure
+        algebra, held = make(), curves.setdefault(task, {})
+        recipe = end_to_end_recipe(algebra)
+        for seed in published.SEEDS:
+            if seed not in held:
+                recorder = Recorder(algebra.count_cases(every_order=False), recipe)
+                with console.status(f"{task} {seed}: training end to end for its losses"):
+                    train_seeds(algebra, [seed], recipe=recipe, observers=[recorder])
+                held |= recorder.curves
+                _write(path, curves)
     return curves
 
 
@@ -81,20 +69,21 @@ def _read(path: Path) -> Curves:
         return {}
     curves: Curves = {}
     try:
-        first, *lines = path.read_text().splitlines()
-        if first != HEADER:
-            raise ValueError(f"expected {HEADER!r} in its first line, found {first!r}")
-        for row in csv.DictReader(lines):
-            curve = curves.setdefault(row["task"], {}).setdefault(int(row["seed"]), {})
-            curve[int(row["step"])] = float(row["loss"])
-    except (ValueError, KeyError, TypeError) as error:
+        first, second, *lines = path.read_text().splitlines()
+        if (first, second) != (HEADER, COLUMNS):
+            raise ValueError(f"expected {HEADER!r} and {COLUMNS!r} in its first lines")
+        for task, seed, step, *numbers in csv.reader(lines):
+            curve = curves.setdefault(task, {}).setdefault(int(seed), {})
+            curve[int(step)] = Point(*map(float, numbers))
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path}: {error}; remove it to train again") from None
     return curves
 
 
 def _write(path: Path, curves: Curves) -> None:
-    lines = [HEADER, "task,seed,step,loss"]
+    lines = [HEADER, COLUMNS]
     for task, seeds in curves.items():
         for seed, curve in seeds.items():
-            lines += [f"{task},{seed},{step},{loss:.6g}" for step, loss in curve.items()]
+            for step, point in curve.items():
+                lines.append(",".join([task, str(seed), str(step), *(f"{n:.6g}" for n in point)]))
     write(path, "\n".join(lines) + "\n")

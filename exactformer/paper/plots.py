@@ -9,7 +9,6 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, boolean
@@ -22,16 +21,13 @@ from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NAMES, NORMAL, PAGE, SMALL, constrained, drawn, writes
 from exactformer.paper.loss_curves import Curve, Curves, loss_curves
 from exactformer.training.parameters import export, initial
-from exactformer.training.recipe import recipe_for
+from exactformer.training.recipe import end_to_end_recipe, recipe_for
 from exactformer.weightfile import Arrays
-
-STUDENT_95 = 2.262  # quantile of Student's t with nine degrees of freedom: ten seeds
-FLOOR = 1e-4  # of the axis of losses; seeds that have ended are far below it
 
 
 def fig4(results: Path) -> list[Path]:
-    """A: the depth-1 loss every 50 steps, mean over the ten seeds with its 95% interval, and each
-    seed, which drops out of the picture when it is certified.
+    """A: the paper's ten seeds trained end to end, every 50 steps: the joint loss, and what the
+    discrete model gets wrong of the step's depth-2 problems; mean and each seed.
     B: parameters of each model. C: tokens by depth, ours (expected) and the paper's (measured).
     """
     curves = loss_curves(results / "loss_curves.csv")
@@ -39,53 +35,52 @@ def fig4(results: Path) -> list[Path]:
 
 
 def _learning(curves: Curves) -> Figure:
-    figure = constrained(5.0, h_pad=0.06, w_pad=0.06, hspace=0.06)
-    halves: Any = figure.subfigures(2, 1, height_ratios=(1, 1.1))
+    figure = constrained(6.6, h_pad=0.06, w_pad=0.06, hspace=0.06)
+    halves: Any = figure.subfigures(2, 1, height_ratios=(2, 1.2))
     above, beneath = halves
-    panels = above.subplots(1, 3, sharey=True)
-    for ax, task in zip(panels, TASKS, strict=True):
-        _losses(ax, task, curves[task])
-    _losses_legend(panels[2], TASKS["listops"][0])
-    panels[0].set_ylabel("depth-1 loss (nats)")
+    panels = above.subplots(2, 3, sharex="col", sharey="row")
+    for (loss, wrong), task in zip(panels.T, TASKS, strict=True):
+        _seeds(loss, task, {seed: _part(curve, "loss") for seed, curve in curves[task].items()})
+        _seeds(wrong, task, {seed: _part(curve, "two") for seed, curve in curves[task].items()})
+        loss.axhline(_least_loss(task), color="0.4", lw=0.8, ls=":")
+        loss.set(yscale="log", title=NAMES[task])
+        loss.title.set_color(TASKS[task][0])
+        wrong.set(xlabel="step", ylim=(-0.03, 1.03))
+    _seeds_legend(panels[0, 2], TASKS["listops"][0])
+    panels[0, 0].set_ylabel("joint loss (nats)")
+    panels[1, 0].set_ylabel("depth-2 problems wrong")
     below = beneath.subplots(1, 2, width_ratios=(1, 1.5))
     _sizes(below[0])
     _tokens(below[1])
-    for ax, letter in ((panels[0], "A"), (below[0], "B"), (below[1], "C")):
+    for ax, letter in ((panels[0, 0], "A"), (below[0], "B"), (below[1], "C")):
         ax.set_title(letter, loc="left", fontsize=LARGE, fontweight="bold")
     return figure
 
 
-def around(curve: Curve, steps: np.ndarray) -> np.ndarray:
-    """A seed's loss just before and just after these steps. It ends with a jump, to the loss of its
-    polished and certified weights, and stays there.
-    """
-    *known, end = sorted(curve)
-    training = np.interp(steps, known, [curve[step] for step in known])
-    before = np.where(steps <= end, training, curve[end])
-    after = np.where(steps < end, training, curve[end])
-    return np.column_stack((before, after)).ravel()
+def _part(curve: Curve, name: str) -> dict[int, float]:
+    return {step: getattr(point, name) for step, point in curve.items()}
 
 
-def _losses(ax: Axes, task: str, curves: dict[int, Curve]) -> None:
+def _least_loss(task: str) -> float:
+    """Of a joint step: probabilities are squeezed, so that no answer has a loss of zero."""
+    recipe = end_to_end_recipe(CATALOG[task]())
+    return -(recipe.blended_weight + recipe.depth_two_weight) * float(np.log(1 - recipe.margin))
+
+
+def _seeds(ax: Axes, task: str, curves: dict[int, dict[int, float]]) -> None:
     color, _ = TASKS[task]
-    steps = np.array(sorted({step for curve in curves.values() for step in curve}))
-    losses = np.array([around(curve, steps) for curve in curves.values()])
-    twice = np.repeat(steps, 2)
-    mean = losses.mean(0)
-    half = STUDENT_95 * losses.std(0, ddof=1) / np.sqrt(len(losses))
-    ax.plot(twice, losses.T, color=color, lw=0.5, alpha=0.35)
-    low = np.maximum(mean - half, FLOOR / 10)  # an interval that reaches below zero
-    ax.fill_between(twice, low, mean + half, color=color, alpha=0.2, lw=0)
-    ax.plot(twice, mean, color=color, lw=1.5)
-    ax.set(xlabel="step", xlim=(0, steps[-1] * 1.02), yscale="log", ylim=(FLOOR, 1.2))
-    ax.set_title(NAMES[task], color=color)
+    steps = list(next(iter(curves.values())))
+    values = np.array([[curve[step] for step in steps] for curve in curves.values()])
+    ax.plot(steps, values.T, color=color, lw=0.5, alpha=0.35)
+    ax.plot(steps, values.mean(0), color=color, lw=1.5)
+    ax.set_xlim(0, steps[-1] * 1.02)
 
 
-def _losses_legend(ax: Axes, color: str) -> None:
+def _seeds_legend(ax: Axes, color: str) -> None:
     handles = [
         Line2D([], [], color=color, lw=1.5, label="mean of ten seeds"),
-        Patch(color=color, alpha=0.2, lw=0, label="its 95% interval"),
         Line2D([], [], color=color, lw=0.5, alpha=0.5, label="one seed"),
+        Line2D([], [], color="0.4", lw=0.8, ls=":", label="least possible"),
     ]
     ax.legend(handles=handles, loc="upper right", borderaxespad=0)
 

@@ -152,14 +152,14 @@ class EndToEndTrainer:
         layer = Layer(learned, gate, self.architecture.activation, constants)
         by_outputs, by_state = losses(layer, one, 1)
         loss = by_outputs + constants("blended_weight") * by_state
-        joint = self._joint_steps(step) >= 0
-        if joint:
+        joint_step = recipe.joint_step(step)
+        if joint_step >= 0:
             loss = loss + constants("depth_two_weight") * losses(layer, two, 2)[1]
         found = torch.autograd.grad(
             loss.sum(), list(learned.values()), allow_unused=True, materialize_grads=True
         )
         gradients = dict(zip(PARAMETERS, found, strict=True))
-        if recipe.estimator in ("score", "search") and joint:
+        if recipe.estimator in ("score", "search") and joint_step >= 0:
             few = Problems(*(part[:, : recipe.gate_strings] for part in two))
 
             def errors(gates: Tensor) -> Tensor:
@@ -167,9 +167,7 @@ class EndToEndTrainer:
 
             if recipe.estimator == "score" and noise is not None:
                 gradients["gate"] = score_gradient(tensors["gate"], noise, errors, constants)
-            elif (
-                recipe.estimator == "search" and self._joint_steps(step) % recipe.search_every == 0
-            ):
+            elif recipe.estimator == "search" and joint_step % recipe.search_every == 0:
                 move = searched(tensors["gate"], errors) - tensors["gate"]
                 tensors["gate"].add_(move * self._started(step))
         if "gate_start" in constants.varied or recipe.gate_start:
@@ -193,12 +191,6 @@ class EndToEndTrainer:
         """
         share = self.constants("rate", 1) * self.constants("gate_factor", 1)
         logits.add_(share * self.constants("gate_pull", 1) * (ternary(logits) - logits))
-
-    def _joint_steps(self, step: int) -> int:
-        """How many joint steps came before this one; -1 if it is on depth 1 alone."""
-        epoch, within = divmod(step, self.recipe.epoch_steps)
-        within -= self.recipe.depth_one_steps
-        return epoch * self.recipe.joint_steps + within if within >= 0 else -1
 
     def _started(self, step: int) -> Tensor | bool:
         """Whether the gate learns yet; for each seed, if that differs."""

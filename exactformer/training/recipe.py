@@ -152,6 +152,12 @@ class EndToEnd:
     def steps(self) -> int:
         return self.epochs * self.epoch_steps
 
+    def joint_step(self, step: int) -> int:
+        """Which of the joint steps a step is, from 0; -1 if it is on depth 1 alone."""
+        epoch, within = divmod(step, self.epoch_steps)
+        within -= self.depth_one_steps
+        return epoch * self.joint_steps + within if within >= 0 else -1
+
 
 ENUMERATED = 100_000  # depth-2 problems; an epoch of an algebra with more has 2 for each of depth 1
 
