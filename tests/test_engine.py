@@ -13,6 +13,7 @@ from exactformer.api import construct, load
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.errors import ExpressionError
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
@@ -214,6 +215,15 @@ def test_a_large_vocabulary():
     )
     engine = CpuEngine(read_off(algebra, construct(algebra, "table").weights), algebra)
     assert engine.value("( next ( next v298 ) )") == "v0"
+
+
+@pytest.mark.parametrize("token", [-32768, -1, 14, 30, 300, 32767])
+def test_tokens_that_an_algebra_does_not_have(token):
+    """They are no index into its tables, alone or within a span."""
+    for ids in ([token], [0, 3, 12, token, 1]):
+        forged = Expression(arithmetic(), np.array(ids, dtype=np.int16))
+        with pytest.raises(ValueError, match="expected tokens from 0 to 13, found others"):
+            engine_for(arithmetic()).values([forged])
 
 
 def test_any_number_of_operands_up_to_the_tables():

@@ -119,6 +119,8 @@ def read_tokens(
     given as.
     """
     ids = own_ids(tables) if ids is None else ids
+    if len(tokens) and not 0 <= tokens.min() <= tokens.max() < len(ids):  # nothing below asks
+        raise ValueError(f"expected tokens from 0 to {len(ids) - 1}, found others")
     values = np.empty(len(ends), dtype=np.int16)
 
     def row_after(i: int) -> int:

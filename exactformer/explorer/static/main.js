@@ -120,13 +120,10 @@ async function loadTrace(frame = 0) {
   asking = new AbortController();
   const { signal } = asking;
   document.body.ariaBusy = "true";
-  let answer;
-  let problem = null;
-  try {
-    answer = await source.trace(view, signal);
-  } catch (error) {
-    problem = error;
-  }
+  const { answer, problem } = await source.trace(view, signal).then(
+    (answer) => ({ answer }),
+    (problem) => ({ problem }),
+  );
   if (signal.aborted) return; // the later call shows its own
   showProblem(problem);
   if (!problem) showTrace(answer, frame);
