@@ -34,6 +34,7 @@ SETTINGS = 16
 Space = Mapping[str, Sequence[float]]
 
 COMMON: Space = {"gate_factor": (0.03, 0.1, 0.3, 1.0), "gate_start": (0.0, 0.3)}
+PULLED: Space = {"gate_pull": (0.0, 0.3, 1.0)}  # of the task whose own recipe has a pull
 THROUGH_THE_MASK: Space = {
     "depth_two_weight": (0.03, 0.1, 0.3),
     "slope": (0.25, 0.5, 1.0),
@@ -87,10 +88,11 @@ def study_recipe(task: str, name: str) -> EndToEnd:
     return end_to_end_recipe(CATALOG[task](), **fixed)
 
 
-def settings_to_try(name: str) -> list[dict[str, float]]:
+def settings_to_try(task: str, name: str) -> list[dict[str, float]]:
     if name == RECIPE:
         return drawn_settings(RECIPE_SPACE, RECIPE_SETTINGS)
-    return drawn_settings({**COMMON, **ESTIMATORS[name][1]}, SETTINGS)
+    pulled = PULLED if study_recipe(task, name).gate_pull else {}
+    return drawn_settings({**COMMON, **ESTIMATORS[name][1], **pulled}, SETTINGS)
 
 
 def drawn_settings(space: Space, count: int, seed: int = 0) -> list[dict[str, float]]:
@@ -112,7 +114,7 @@ def train_rows(
     algebra = CATALOG[task]()
     names = settings[0].keys()
     varied = {name: torch.tensor([row[name] for row in settings], device=device) for name in names}
-    trainer = EndToEndTrainer(algebra, recipe, device, varied)
+    trainer = EndToEndTrainer(algebra, recipe, device, varied, compiled=device == "cuda")
     state = begin(algebra, recipe, seeds)
     state.tensors = {name: tensor.to(device) for name, tensor in state.tensors.items()}
     began = time.monotonic()
@@ -141,7 +143,7 @@ def train_rows(
 
 def tune(task: str, name: str, device: str) -> Record:
     """Which of the random settings certifies the most seeds."""
-    settings, each = settings_to_try(name), len(TUNING_SEEDS)
+    settings, each = settings_to_try(task, name), len(TUNING_SEEDS)
     rows = train_rows(
         task,
         study_recipe(task, name),

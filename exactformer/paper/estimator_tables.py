@@ -92,12 +92,12 @@ Everything is trained end to end, as `results/end-to-end.md` says; only how the 
 (`training/gates.py`). Every estimator has one budget: {SETTINGS} random settings, each from the
 seeds {TUNING_SEEDS[0]} to {TUNING_SEEDS[-1]}; the one that certifies the most (the first of equals)
 is then trained from the seeds {FRESH_SEEDS[0]} to {FRESH_SEEDS[-1]}, which nothing was chosen by.
-All vary {" and ".join(COMMON)}, and what is theirs (`ESTIMATORS` in `paper/estimator_study.py`).
-ListOps has smaller batches and about half the steps here, so its shares are not those of
-`end-to-end.md`. What all share, such as the rates of attention and feedforward, the loss, the
-undetached maximum and the temperature, was found for straight-through in earlier sweeps (about
-5,000 runs, seeds from 200 to 264): in this the comparison favours it, and the two that draw a gate
-and pass its gradient through the same mask.
+All vary {" and ".join(COMMON)}, and what is theirs (`ESTIMATORS` in `paper/estimator_study.py`);
+on ListOps all vary its gate_pull, too. ListOps has smaller batches and about half the steps here,
+so its shares are not those of `end-to-end.md`. What all share, such as the rates of attention and
+feedforward, the loss, the undetached maximum and the temperature, was found for straight-through in
+earlier sweeps (about 5,000 runs, seeds from 200 to 264): in this the comparison favours it, and the
+two that draw a gate and pass its gradient through the same mask.
 
 `score` is the plain score function of the expected error of noisy gates, in antithetic pairs;
 `score-baseline` takes each draw's error relative to the mean of the others. `search` tries every

@@ -56,7 +56,8 @@ DRAWING = ("gumbel", "reinmax")  # estimators whose gate of a step is drawn
 
 class EndToEndTrainer:
     """Trains seeds for an algebra by a recipe. `varied` has numbers of the recipe that differ from
-    row to row of the state, for runs in which all rows are trained at once.
+    row to row of the state, for runs in which all rows are trained at once. If `compiled`, the loss
+    and its gradient are, in half a minute: for thousands of steps on a GPU.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class EndToEndTrainer:
         recipe: EndToEnd,
         device: str = "cpu",
         varied: dict[str, Tensor] | None = None,
+        compiled: bool = False,
     ) -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.constants = Constants(recipe, varied)
@@ -86,6 +88,7 @@ class EndToEndTrainer:
         self.depth_one = self._problems(list(enumerate_depth(algebra, 1)))
         self.depth_two = self._problems(self._depth_two())
         self.rows = depth_one_rows(algebra).to(device)
+        self.loss = torch.compile(self._loss, dynamic=False) if compiled else self._loss
 
     def train(
         self, state: State, report: Callable[[State], None] = lambda state: None
@@ -128,8 +131,7 @@ class EndToEndTrainer:
             Z = outputs(tensors, token, bag, self.architecture.activation)
         right = ((Z > 0) == (target > 0)) | (weight == 0)
         bags = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)[:, :-1].sum(1)
-        gate = ternary(tensors["gate"]).unsqueeze(1)
-        layer = Layer(tensors, gate, self.architecture.activation, self.constants)
+        layer = self._layer(tensors, ternary(tensors["gate"]).unsqueeze(1))
         solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1), 2)
         for row, seed in enumerate(seeds):
             seed.step, seed.spent = last, seed.spent + last - first
@@ -149,18 +151,15 @@ class EndToEndTrainer:
         learned = {name: tensors[name].detach().requires_grad_() for name in PARAMETERS}
         drawn = noise if recipe.estimator in DRAWING else None
         gate = gate_with_gradient(learned["gate"], drawn, constants)
-        layer = Layer(learned, gate, self.architecture.activation, constants)
-        by_outputs, by_state = losses(layer, one, 1)
-        loss = by_outputs + constants("blended_weight") * by_state
         joint_step = recipe.joint_step(step)
-        if joint_step >= 0:
-            loss = loss + constants("depth_two_weight") * losses(layer, two, 2)[1]
+        loss = self.loss(learned, gate, one, two if joint_step >= 0 else None)
         found = torch.autograd.grad(
             loss.sum(), list(learned.values()), allow_unused=True, materialize_grads=True
         )
         gradients = dict(zip(PARAMETERS, found, strict=True))
         if recipe.estimator in ("score", "search") and joint_step >= 0:
             few = Problems(*(part[:, : recipe.gate_strings] for part in two))
+            layer = self._layer(tensors, gate)
 
             def errors(gates: Tensor) -> Tensor:
                 return gate_errors(layer, few, gates)
@@ -180,6 +179,20 @@ class EndToEndTrainer:
         if "gate_pull" in constants.varied or recipe.gate_pull:
             self._pull(tensors["gate"])
         return loss.detach()
+
+    def _loss(
+        self, learned: dict[str, Tensor], gate: Tensor, one: Problems, two: Problems | None
+    ) -> Tensor:
+        """Of each seed, on problems of depth 1 and perhaps of depth 2."""
+        layer, constants = self._layer(learned, gate), self.constants
+        by_outputs, by_state = losses(layer, one, 1)
+        loss = by_outputs + constants("blended_weight") * by_state
+        if two is not None:
+            loss = loss + constants("depth_two_weight") * losses(layer, two, 2)[1]
+        return loss
+
+    def _layer(self, tensors: dict[str, Tensor], gate: Tensor) -> Layer:
+        return Layer(tensors, gate, self.architecture.activation, self.constants)
 
     def _pull(self, logits: Tensor) -> None:
         """Move the gate's logits towards the values that they have when quantized.
