@@ -7,6 +7,7 @@ shipped beside this file; `python -m exactformer.paper.estimator_study TASK NAME
 """
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,7 @@ import torch
 
 from exactformer.certify import findings
 from exactformer.domains.catalog import CATALOG
+from exactformer.model.circuit import Weights
 from exactformer.model.construct import gate as constructed_gate
 from exactformer.paper.baseline_records import device_name
 from exactformer.paper.files import Record, find_record, write_record
@@ -25,11 +27,11 @@ from exactformer.training.end_to_end import EndToEndTrainer
 from exactformer.training.parameters import export
 from exactformer.training.recipe import EndToEnd, end_to_end_recipe
 from exactformer.training.state import begin
+from exactformer.training.workers import start_workers
 
 SHIPPED = Path(__file__).parent / "records" / "estimators"
 TUNING_SEEDS = range(300, 308)
 FRESH_SEEDS = range(3000, 3100)
-FACTOR_SEEDS = range(400, 600)
 SETTINGS = 16
 Space = Mapping[str, Sequence[float]]
 
@@ -64,6 +66,11 @@ FACTORS: Space = {
     "depth_two_weight": (0.03, 0.1, 0.3),
 }
 SURROGATES = ("exp", "sigmoid", "linear")
+FACTOR_SEEDS = {
+    "boolean": range(400, 600),
+    "arithmetic": range(400, 500),
+    "listops": range(400, 500),
+}
 # What the constants of `train --method end-to-end` were chosen from, where there are many problems.
 RECIPE = "recipe"
 RECIPE_SETTINGS = 64
@@ -124,21 +131,23 @@ def train_rows(
             spent = time.monotonic() - began
             line = f"{report}: {state.seeds[0].step} of {recipe.steps} steps, {spent:.0f} s"
             print(line, file=sys.stderr, flush=True)
-    right_gate = constructed_gate(algebra)
-    rows = []
-    for row, (seed, setting) in enumerate(zip(seeds, settings, strict=True)):
-        weights = export(algebra, state.tensors, row).to("cpu")
-        right = state.seeds[row].depth_one == len(trainer.rows.token) - 1  # all bags; one is empty
-        rows.append(
-            {
-                "seed": seed,
-                **setting,
-                "exact": right and findings(algebra, weights).exact,
-                "depth one": right,
-                "gate": torch.equal(weights.G_PE, right_gate.to(weights.G_PE)),
-            }
+    weights = [export(algebra, state.tensors, row).to("cpu") for row in range(len(seeds))]
+    bags = len(trainer.rows.token) - 1  # one is empty
+    right = [seed.depth_one == bags for seed in state.seeds]
+    with start_workers(min(8, os.cpu_count() or 1)) as pool:  # of ListOps each takes seconds
+        exact = list(pool.map(_exact, [task] * len(seeds), weights, right))
+    gate = constructed_gate(algebra)
+    gates = [torch.equal(own.G_PE, gate.to(own.G_PE)) for own in weights]
+    return [
+        {"seed": seed, **setting, "exact": proved, "depth one": rows, "gate": same}
+        for seed, setting, proved, rows, same in zip(
+            seeds, settings, exact, right, gates, strict=True
         )
-    return rows
+    ]
+
+
+def _exact(task: str, weights: Weights, depth_one: bool) -> bool:
+    return depth_one and findings(CATALOG[task](), weights).exact
 
 
 def tune(task: str, name: str, device: str) -> Record:
@@ -172,8 +181,9 @@ def judge(task: str, name: str, chosen: Mapping[str, float], device: str) -> Rec
 def factors(task: str, surrogate: str, device: str) -> Record:
     """Random settings of straight-through, each from a seed of its own."""
     recipe = study_recipe(task, surrogate)
-    settings = drawn_settings(FACTORS, len(FACTOR_SEEDS), SURROGATES.index(surrogate))
-    rows = train_rows(task, recipe, FACTOR_SEEDS, settings, device, f"{task} {surrogate}")
+    seeds = FACTOR_SEEDS[task]
+    settings = drawn_settings(FACTORS, len(seeds), SURROGATES.index(surrogate))
+    rows = train_rows(task, recipe, seeds, settings, device, f"{task} {surrogate}")
     return {"rows": rows}
 
 
