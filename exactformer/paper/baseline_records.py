@@ -7,8 +7,7 @@ TASK-ours.json    the same of the shipped models of this package, on the same pr
 
 They are shipped beside this file and used as they are; `python -m
 exactformer.paper.baseline_records NAME` makes a record in `runs/baselines`, where a killed run is
-resumed, `--deep` and `--ours` the other two. A record marked "earlier" is of a run on 100 problems
-a depth, drawn otherwise, of which no parameters were kept.
+resumed, `--deep` and `--ours` the other two.
 """
 
 import argparse

@@ -8,7 +8,6 @@ record of a folder that `train` has filled.
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from pathlib import Path
 
 import torch
@@ -28,12 +27,12 @@ from exactformer.paper.files import (
     write_record,
 )
 from exactformer.paper.runs import RUNS, Run, train_all
-from exactformer.training.recipe import EndToEnd
 from exactformer.training.record import read_record
 from exactformer.weightfile import WeightFile
 
 SHIPPED = Path(__file__).parent / "records" / "end-to-end"
 FRESH_SEEDS = range(2000, 2100)
+UNPULLED = "listops-without-pull"
 
 
 def end_to_end(results: Path, quick: bool = False) -> list[Path]:
@@ -57,12 +56,11 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
     text += [f"- `{r.get('command') or runs[task]}` ({r['device']})" for task, r in records.items()]
     if missing := [run for task, run in runs.items() if task not in records]:
         text += ["", "Not trained to the end yet:", "", *(f"- `{run}`" for run in missing)]
-    found = {} if quick else {task: _shipped(f"{task}-fresh") for task in tasks}
-    fresh = {task: record for task, record in found.items() if record}
+    names = [] if quick else [*tasks, UNPULLED]
+    fresh = {name.replace("-", " "): r for name in names if (r := _shipped(f"{name}-fresh"))}
     if fresh:
         rows = [[task, *_counts(record, "")] for task, record in fresh.items()]
         text += ["", "## A hundred fresh seeds", "", *table(header, rows), "", FRESH_NOTE, ""]
-        text += _earlier(records, fresh)
         text += [f"- `{r['command']}` ({r['device']})" for r in fresh.values()]
     cells = ["task", "seed", "verdict", "stopped by", "rows right", "rows", "margin"]
     by_seed, others = (
@@ -71,18 +69,6 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
     )
     text += ["", "## Seed by seed", "", *table(cells, by_seed, words=4)]
     return write_both(results, "end-to-end", quoted([cells, *by_seed, *others]), text)
-
-
-def _earlier(records: dict[str, Record], fresh: dict[str, Record]) -> list[str]:
-    """Which fresh seeds were trained before a constant of their task was changed."""
-    lines = []
-    for task, record in records.items():
-        if before := fresh.get(task):
-            held = {f.name: f.default for f in fields(EndToEnd)} | before["recipe"]
-            changed = {name: held[name] for name, v in record["recipe"].items() if held[name] != v}
-            was = ", ".join(f"`{name}` of {value}" for name, value in changed.items())
-            lines += [f"Those of {task} were trained earlier, with {was}.", ""] if changed else []
-    return lines
 
 
 def collect(folder: Path, seeds: Iterable[int]) -> Record:
@@ -149,7 +135,7 @@ def _shipped(name: str) -> Record | None:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Make the record of a run for the tables.")
     parser.add_argument("run", type=Path, help="a folder of `exactformer train`")
-    parser.add_argument("name", help="TASK-paper or TASK-fresh")
+    parser.add_argument("name", help=f"TASK-paper, TASK-fresh or {UNPULLED}-fresh")
     parser.add_argument("--command", default="", help="the command that made the run")
     parser.add_argument("--device", default="", help="what it ran on")
     parser.add_argument("--out", type=Path, default=SHIPPED)
@@ -173,7 +159,8 @@ without it the gate's logits cross their thresholds to the last step (`training/
 
 FRESH_NOTE = """\
 Seeds 2000 to 2099, once each, with constants that were chosen before. A seed's bits on a GPU are
-not those on a CPU. Where every row of depth 1 is right, the gate stopped the seed."""
+not those on a CPU. Where every row of depth 1 is right, the gate stopped the seed. The last row has
+ListOps' recipe but for its `gate_pull`, which is 0."""
 
 
 if __name__ == "__main__":
