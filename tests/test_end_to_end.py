@@ -91,16 +91,16 @@ def test_every_parameter_learns_from_depth_2():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compiled for a GPU")
 @by_task
 def test_the_compiled_loss_is_the_loss(algebra):
-    recipe = end_to_end_recipe(algebra, epochs=3)
+    """After 50 steps; rounding, which differs, takes runs apart in the end."""
+    recipe = end_to_end_recipe(algebra)
     ends = []
     for compiled in (False, True):
         trainer = EndToEndTrainer(algebra, recipe, "cuda", compiled=compiled)
         state = begin(algebra, recipe, [200, 201])
         state.tensors = {name: tensor.cuda() for name, tensor in state.tensors.items()}
-        while state.seeds[0].step < recipe.steps:
-            trainer.steps(state, slice(0, 2))
+        trainer.steps(state, slice(0, 2))
         ends.append([seed.loss for seed in state.seeds])
-    assert ends[0] == pytest.approx(ends[1], rel=1e-2)
+    assert ends[0] == pytest.approx(ends[1], rel=1e-3)
 
 
 @pytest.fixture(scope="module")
