@@ -34,7 +34,9 @@ class Known(NamedTuple):
             max=len(self.symbols) - 1
         )
         missing = self.lengths[kind] != clusters.lengths
-        missing[clusters.ids[self.symbols.index_select(0, at) != clusters.symbols]] = True
+        differ = self.symbols.index_select(0, at) != clusters.symbols
+        if differ.any():
+            missing[clusters.ids[differ]] = True
         return at, missing
 
     def and_also(self, clusters: Stretches, outputs: Int[Tensor, " e"]) -> "Known":

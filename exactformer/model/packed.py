@@ -30,10 +30,9 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
-from torch.nn.functional import pad
 
 from exactformer.domains.expression import EMPTY
-from exactformer.model.alike import Stretches, stretches
+from exactformer.model.alike import Stretches, indices, stretches, sums_before
 from exactformer.model.kinds import Kinds
 
 MOST_INT32 = torch.iinfo(torch.int32).max
@@ -69,14 +68,9 @@ class State(NamedTuple):
         return self._at(chosen[self.owner], self.lengths[chosen], self.sequence[chosen])
 
     def _at(self, kept: Bool[Tensor, " t"], lengths: Tensor, sequence: Tensor) -> "State":
-        which = kept.nonzero().squeeze(-1)
+        which = indices(kept)
         symbols, position = (part.index_select(0, which) for part in self[:2])
         return State(symbols, position, lengths, sequence)
-
-
-def sums_before(numbers: Shaped[Tensor, " t"], dtype: torch.dtype) -> Int[Tensor, " t_1"]:
-    """Of the numbers before each place, and of all."""
-    return pad(numbers.cumsum(0, dtype=dtype), (1, 0))
 
 
 def pack(ids: Int[Tensor, " t"], lengths: Int[Tensor, " s"], kinds: Kinds) -> State:
@@ -131,7 +125,7 @@ def clusters(state: State, counts: Counts) -> tuple[Int[Tensor, " e"], Stretches
     apart[state.starts] = True
     starts = P.clone()
     starts[1:] &= apart[1:] | ~P[:-1]  # Eq. 6
-    which = P.nonzero().squeeze(-1)
+    which = indices(P)
     symbols, starts = (part.index_select(0, which) for part in (state.symbols, starts))
     return which, stretches(symbols, starts)  # Eq. 7
 
