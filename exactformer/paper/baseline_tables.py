@@ -56,14 +56,17 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
                     sd = statistics.stdev(shares) if len(shares) > 1 else 0.0
                     means.append(f"{statistics.mean(shares):.3f} ({sd:.3f})")
                     right, total = (sum(column) for column in zip(*found, strict=True))
-                    counts.append(f"{right:,} of {total:,}")
+                    n = len(seeds)
+                    each = interval_in_words(right / n, total // n, digits=3)
+                    counts.append(f"{right:,} of {total:,}, {each}")
                 name = f"CRvNN at {rate}"
-                rows += [[name, f"{fitted} of {len(seeds)}", *means], ["right", "", *counts]]
+                rows += [[name, f"{fitted} of {len(seeds)}", *means], ["right, 95%", "", *counts]]
             rows += _our_rows("listops", drawing, depths, 1, quick)
             text += [f"## {drawing}, {title}", "", *table(header, rows), ""]
     parameters = next(iter(by_rate.values()))["parameters"]
     text += [
-        f"Mean (standard deviation) over all seeds. {parameters:,} parameters (paper: "
+        "Mean (standard deviation) over all seeds; the interval is Wilson's for as many problems "
+        f"as one seed has. {parameters:,} parameters (paper: "
         f"{published.CRVNN_PARAMETERS:,}), {parameters / 4416:.0f} times the 4,416 of the "
         "construction, not the printed 500 times.",
         "",
@@ -119,12 +122,12 @@ def _sixtieths() -> str:
         for accuracy in row
         if 0 < accuracy < 1
     ]
-    possible = {round(k / 60, 2) for k in range(61)}
+    possible = {round(k / 60, 2) for k in range(1, 60)}
     fitting = sum(cell in possible for cell in cells)
     return (
         "Of the paper's accuracies for arithmetic and ListOps, which are of one seed each, "
         f"{fitting} of the {len(cells)} that are neither 0 nor 1 are multiples of 1/60, as "
-        f"{len(possible)} of the 101 numbers with two digits are."
+        f"{len(possible)} of the 99 such numbers with two digits are."
     )
 
 
@@ -168,7 +171,7 @@ def _our_rows(
         right, most = record["right"][drawing][i], record["majority"][drawing][i]
         counts = [f"{count:,} of {total:,}" for count in (right, most)]
         if width == 1:
-            ours.append(counts[0])
+            ours.append(f"{counts[0]}, {interval_in_words(right, total, digits=3)}")
             common.append(f"{most / total:.3f}")
         else:
             interval = interval_in_words(right, total, digits=3)

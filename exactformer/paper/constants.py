@@ -23,6 +23,7 @@ PAPER: dict[str, str] = {
     "warmup_from": "0.3",
     "floor": "0.05",
     "attempts": "1",
+    "depth_two_batch": "as many of the 500 as the mix has",
     "depth_two_pool": "all; ListOps 8,800 new ones an epoch",
     "surrogate": "not said",
     "estimator": "straight-through",

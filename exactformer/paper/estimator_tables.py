@@ -102,7 +102,12 @@ two that draw a gate and pass its gradient through the same mask.
 `score` is the plain score function of the expected error of noisy gates, in antithetic pairs;
 `score-baseline` takes each draw's error relative to the mean of the others. `search` tries every
 gate within two coordinates of the present one and is no gradient. Where depth 1 is right and the
-gate is not, the gate stopped the seed; where the gate is right and depth 1 is not, depth 1 did."""
+gate is not, the gate stopped the seed; where the gate is right and depth 1 is not, depth 1 did.
+Depth 1 counts as right with all bags of an operator; the certificate asks for more, such as that
+nothing becomes of nothing: two seeds of Gumbel-Softmax on Boolean have both and are not certified.
+To search `gate_factor` is a factor of the pull alone, so that it had fewer different settings.
+
+`python -m exactformer.paper.estimator_study TASK NAME` makes a record, on a GPU."""
 
 FACTOR_NOTE = """\
 Runs with random settings of all of these, each from a seed of its own (400 and up), and how many

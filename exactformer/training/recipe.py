@@ -165,8 +165,9 @@ ENUMERATED = 100_000  # depth-2 problems; an epoch of an algebra with more has 2
 def end_to_end_recipe(
     algebra: Algebra, epochs: int | None = None, batch: int = 500, **settings: Any
 ) -> EndToEnd:
-    """The paper's epochs, in which every problem of depth 1 comes up, and then every one of both
-    depths; with any other constants as `settings`.
+    """The paper's number of epochs, each with as many steps as it takes to go through the problems
+    of depth 1 and then through those of both depths, though batches are drawn; with any other
+    constants as `settings`.
     """
     if slots_of(algebra) > 1:
         raise ValueError(

@@ -7,11 +7,12 @@ Forwards it is `model/circuit.py`. Backwards each discrete step has the gradient
     P                 that of s(A - max A), where s is exp, a sigmoid or a line
     Y                 that of sigmoid(Z / temperature)
 
-Three things decide whether the gate learns; `exactformer reproduce estimators` has the counts.
-The maximum takes part in the gradient, so that a token's depth counts relative to the deepest one.
-The temperature keeps the sigmoid from being flat where the feedforward is sure of itself. And the
-cross entropy is taken of probabilities squeezed into [margin, 1 - margin], so that it neither
-explodes on a wrong token nor, as with a clamp, has no gradient there.
+What decides whether the gate learns; `exactformer reproduce estimators` has the counts. The mask
+has its gradient in the residual. The maximum takes part in it, so that a token's depth counts
+relative to the deepest one. The cross entropy is taken of probabilities squeezed into [margin,
+1 - margin], so that it neither explodes on a wrong token nor, as with a clamp, has no gradient
+there. The temperature, which keeps the sigmoid from being flat where the feedforward is sure of
+itself, matters less.
 """
 
 from collections.abc import Callable
