@@ -10,6 +10,8 @@ import pytest
 import torch
 
 import exactformer.baselines
+from exactformer.baselines import attention
+from exactformer.baselines.attention import over_batch
 from exactformer.baselines.crvnn import CRvNN, neighbours
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
@@ -135,16 +137,37 @@ def test_the_seed_axis_is_each_seed_alone_and_padding_is_nothing(network):
             torch.testing.assert_close(pen[0, 0], penalty[row, b], atol=1e-4, rtol=1e-4)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+@pytest.mark.parametrize("positions", [Learned(limit=20), RoPE(), FIRE(L=30.0)])
+def test_a_problem_alone_goes_in_blocks_with_the_same_logits(positions, kept, monkeypatch):
+    monkeypatch.setattr(attention, "KEPT", kept)
+    monkeypatch.setattr("exactformer.baselines.positions.CACHED", 50)
+    network = Looped(16, 10, positions, width=16, heads=2, hidden=32)
+    expression = max(draw(listops(), 5, 10, np.random.default_rng(0)), key=len)
+    assert len(expression) > 100
+    row = 3 * 2 * len(expression)  # seeds and heads
+    monkeypatch.setattr(attention, "BLOCK", 33 * row)  # the last block has fewer queries
+    p = stacked(network, [3, 1, 4])
+    if "positions/W_1" in p:
+        p["positions/W_1"][0, 0] = 0.0
+    tokens = torch.from_numpy(padded([expression])).expand(3, 2, -1)
+    depths = torch.full((3, 2), 5)
+    both, _ = network.forward(p, Inputs(tokens, depths, 5))
+    alone, _ = network.forward(p, Inputs(tokens[:, :1], depths[:, :1], 5))
+    torch.testing.assert_close(alone, both[:, :1], atol=1e-5, rtol=1e-5)
+
+
 def test_the_input_comes_in_again_at_every_step():
     network = Looped(16, 10, width=16, heads=2, hidden=32)
     p = stacked(network, [0])
     expression = parse(listops(), "( MAX 1 2 )")
     tokens = torch.from_numpy(padded([expression]))[None]
     E = p["embedding"][:, expression.ids.tolist()][None]
-    no_bias = torch.zeros(1, 1, 1, 1, 1)
+    attend = over_batch(torch.zeros(1, 1, 1, 1, 1))
     h = torch.zeros_like(E)
     for _ in range(3):
-        h = network.block(p, h + E, no_bias)
+        h = network.block(p, h + E, attend)
     last = torch.nn.functional.layer_norm(h[0, 0, -1], (16,))  # the norm's start changes nothing
     expected = last @ p["read_out/weight"][0]
     found, _ = network.forward(p, Inputs(tokens, torch.tensor([[3]]), 3))

@@ -11,12 +11,14 @@ The seeds' axis S stands in front of every parameter and every activation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from exactformer.baselines.attention import Attend, over_batch, over_one
 from exactformer.baselines.positions import Parameters, Positions
 from exactformer.protocol.state import Inputs
 
@@ -85,29 +87,37 @@ class Looped:
         S, b, n = tokens.shape
         inside = tokens >= 0
         E = embedded(p, tokens) + self.positions.embedding(p, n)
-        bias = self.positions.bias(p, n)
-        bias = torch.where(inside[:, :, None, None, :], bias, -1e9)  # (S, b, heads or 1, n, n)
-        last = (inside.sum(-1) - 1).clamp(min=0)[:, :, None, None].expand(S, b, 1, self.width)
+        last = (inside.sum(-1) - 1).clamp(min=0)
+        if torch.is_grad_enabled() or b > 1 or not inside.all():
+            bias = self.positions.bias(p, n)
+            bias = torch.where(inside[:, :, None, None, :], bias, -1e9)  # (S, b, heads or 1, n, n)
+            attend = over_batch(bias)
+        elif self.positions.relative:
+            attend = over_one(partial(self.positions.bias_of, p, n), S * self.heads * n, n)
+        else:  # tokens with the same vector keep the same: one stands for all, times their number
+            E, place, number = E.unique(dim=2, return_inverse=True, return_counts=True)
+            last, times = place[last], number.log().expand(1, 1, 1, -1)
+            attend = over_one(lambda _: times, len(number), len(number))
+        last = last[:, :, None, None].expand(S, b, 1, self.width)
         h = torch.zeros_like(E)
         answer = E.new_zeros(S, b, self.width)
         for t in range(1, steps + 1):
-            h = self.block(p, h + E, bias)
+            h = self.block(p, h + E, attend)
             answer = torch.where((depths == t)[:, :, None], h.gather(2, last).squeeze(2), answer)
         logits = linear(p, "read_out", layer_norm(p, "norm_out", answer))
         return logits, logits.new_zeros(S, b)
 
-    def block(self, p: Mapping[str, Tensor], x: Tensor, bias: Tensor) -> Tensor:
-        x = x + self.attention(p, layer_norm(p, "norm_attention", x), bias)
+    def block(self, p: Mapping[str, Tensor], x: Tensor, attend: Attend) -> Tensor:
+        x = x + self.attention(p, layer_norm(p, "norm_attention", x), attend)
         hidden = F.gelu(linear(p, "mlp_in", layer_norm(p, "norm_mlp", x)))
         return x + linear(p, "mlp_out", hidden)
 
-    def attention(self, p: Mapping[str, Tensor], x: Tensor, bias: Tensor) -> Tensor:
+    def attention(self, p: Mapping[str, Tensor], x: Tensor, attend: Attend) -> Tensor:
         S, b, n, d = x.shape
         q, k, v = (
             linear(p, name, x).view(S, b, n, self.heads, -1).transpose(2, 3)
             for name in ("W_Q", "W_K", "W_V")
         )
         q, k = self.positions.rotated(q), self.positions.rotated(k)
-        logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + bias
-        mixed = (logits.softmax(-1) @ v).transpose(2, 3).reshape(S, b, n, d)
+        mixed = attend(q, k, v).transpose(2, 3).reshape(S, b, n, d)
         return linear(p, "W_O", mixed)

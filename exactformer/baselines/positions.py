@@ -7,6 +7,7 @@ A positional encoding may add to the input embedding (`embedding`), turn queries
 """
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -14,10 +15,13 @@ from torch import Tensor
 from exactformer.protocol.state import Parameters
 
 AT_ONCE = 1 << 28  # numbers that FIRE's hidden units hold together, so that long texts fit
+CACHED = 1 << 14  # distances that are mapped together: faster, as they stay in the CPU's cache
 
 
 class Positions:
     """No positions at all, and the base of those below."""
+
+    relative: ClassVar[bool] = False  # whether attention itself depends on positions
 
     def initial(self, width: int, heads: int, generator: torch.Generator) -> Parameters:
         """The parameters of one seed, without the seeds' axis."""
@@ -34,6 +38,12 @@ class Positions:
     def bias(self, parameters: Mapping[str, Tensor], length: int) -> Tensor | float:
         """Added to the attention's logits: (S, 1, heads, n, n), row i for the query at i."""
         return 0.0
+
+    def bias_of(
+        self, parameters: Mapping[str, Tensor], length: int, queries: slice
+    ) -> Tensor | None:
+        """These rows of the bias, (S, heads, queries, n), up to a constant; None if it has none."""
+        return None
 
 
 class Learned(Positions):
@@ -60,6 +70,7 @@ class Learned(Positions):
 class RoPE(Positions):
     """Su et al. 2022: the k-th pair of a head's coordinates turned by i · base^(-2k/d_h)."""
 
+    relative = True
     BASE = 10_000.0
 
     def rotated(self, x: Tensor) -> Tensor:
@@ -78,6 +89,8 @@ class FIRE(Positions):
     values; L is stored as a multiple of its start. The attention here looks both ways, so the
     distance is |i-j|: the bias does not tell left from right.
     """
+
+    relative = True
 
     def __init__(self, c: float = 0.1, L: float = 512.0, hidden: int = 32) -> None:
         self.c, self.L, self.hidden = c, L, hidden
@@ -111,6 +124,34 @@ class FIRE(Positions):
 
         rows = max(1, AT_ONCE // (S * n * self.hidden))
         return torch.cat([mapped(part) for part in ratio.split(rows, 1)], 2).unsqueeze(1)
+
+    def bias_of(self, parameters: Mapping[str, Tensor], length: int, queries: slice) -> Tensor:
+        """Up to a constant, which softmax does not see, f(r) is a sum of slope · max(r, kink). So
+        a row takes the ψ of all distances, the same ones for every row, and scales the kinks.
+        """
+        names = ("c", "L", "W_1", "b_1", "W_2")
+        c, L, W_1, b_1, W_2 = (parameters[f"positions/{name}"] for name in names)
+        c, L = c.abs()[:, None], (self.L * L).abs()[:, None]
+        i = torch.arange(length, device=c.device, dtype=c.dtype)
+        near = torch.log(c * i + 1)  # (S, n)
+        far = torch.log(c * torch.maximum(i[queries], L) + 1)  # (S, queries)
+        most = near[:, -1:] / torch.log(c * L + 1)
+        # relu(w·r + b) = |w| max(r, -b/w) + min(w, 0) r + a constant, and r is from 0 to `most`.
+        kinks = (-b_1 / W_1).nan_to_num().clamp(min=0).minimum(most)  # (S, hidden)
+        slopes = W_1.abs()[:, :, None] * W_2  # (S, hidden, heads)
+        inner = ((kinks > 0) & (kinks < most)).any(0)
+        straight = W_1.clamp(max=0) + W_1.abs() * (~inner & (kinks == 0))
+        slopes = torch.cat([straight[:, None] @ W_2, slopes[:, inner]], 1).transpose(1, 2)
+        kinks = torch.cat([torch.zeros_like(most), kinks[:, inner]], 1)[:, :, None]
+        apart = torch.cat([near.flip(1), near[:, 1:]], 1)[:, None]  # from -(n-1) to n-1
+        bias = near.new_empty(len(c), slopes.shape[1], far.shape[1], length)
+        for row, query in enumerate(range(length)[queries]):
+            scale = far[:, row, None, None]
+            distances = apart[..., length - 1 - query : 2 * length - 1 - query]
+            outs = bias[:, :, row].split(CACHED, -1)
+            for part, out in zip(distances.split(CACHED, -1), outs, strict=True):
+                torch.bmm(slopes / scale, torch.maximum(part, kinks * scale), out=out)
+        return bias
 
 
 ENCODINGS: dict[str, Callable[[], Positions]] = {"learned": Learned, "rope": RoPE, "fire": FIRE}

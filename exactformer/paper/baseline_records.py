@@ -2,7 +2,7 @@
 
 NAME.json         the recipe, and what every seed gets right, at its best epoch and its last
 NAME.safetensors  the parameters of the seed with the best training accuracy, in half precision
-NAME.deep.json    what those get right past the depths of the tables
+NAME.deep.json    what those get right past the depths of the tables, as far as it was tried
 TASK-ours.json    the same of the shipped models of this package, on the same problems
 
 They are shipped beside this file and used as they are; `python -m
@@ -14,7 +14,8 @@ import argparse
 import platform
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -151,20 +152,29 @@ def load_baseline(name: str, folder: Path = SHIPPED, device: str = "cpu") -> Pre
 
 
 def try_deep(name: str, folder: Path, device: torch.device) -> Record:
-    """What the kept seed gets right past the depths of the tables, on natural problems."""
-    predictor = load_baseline(name, folder, str(device))
-    task, right = RECIPES[name].task, []
-    for depth in DEEP:
-        expressions, values = asked_problems(task, "natural", depth)
-        right.append(count_right([predictor], expressions, values))
-        _report(f"{name}, depth {depth}: {right[-1]} of {len(values)}")
-    record = {
+    """What the kept seed gets right past the depths of the tables, on natural problems.
+
+    A depth is written as soon as it is done. A run that was stopped goes on after the last.
+    """
+    weights = folder if (folder / f"{name}.safetensors").exists() else SHIPPED
+    predictor = replace(load_baseline(name, weights, str(device)), memory=1)  # one at a time
+    path = folder / f"{name}.deep.json"
+    start: Record = {
         "name": name,
         "command": f"python -m exactformer.paper.baseline_records {name} --deep",
         "device": device_name(device),
-        "right": right,
+        "weights": sha256((weights / f"{name}.safetensors").read_bytes()).hexdigest(),
     }
-    write_record(folder / f"{name}.deep.json", record)
+    found = find_record(path)
+    record = found if found and start.items() <= found.items() else start | {"right": {}}
+    for depth in DEEP:
+        if str(depth) in record["right"]:
+            continue
+        expressions, values = asked_problems(RECIPES[name].task, "natural", depth)
+        right = count_right([predictor], expressions, values)
+        record["right"][str(depth)] = [right, len(values)]
+        write_record(path, record)
+        _report(f"{name}, depth {depth}: {right} of {len(values)}")
     return record
 
 
@@ -220,7 +230,10 @@ def main() -> None:
         if arguments.ours:
             try_ours(name, arguments.out)
         elif arguments.deep:
-            try_deep(name, arguments.out, device)
+            try:
+                try_deep(name, arguments.out, device)
+            except (OSError, ValueError) as error:  # no parameters were kept, or others
+                parser.error(f"{name}: {error}")
         else:
             train_baseline(RECIPES[name], arguments.out, shared=arguments.shared)
 

@@ -24,7 +24,7 @@ STYLES |= {"crvnn": ("#aa3377", ":")}
 
 def kept_record(task: str, network: str) -> tuple[Record, Record | None] | None:
     """Of the two rates, the record whose kept seed has the better training accuracy; and what that
-    seed does past the tables' depths, where it was tried.
+    seed does past the tables' depths, as far as it was tried.
     """
     names = [recipe_for(task, network, rate).name for rate in RATES]
     found = [record for name in names if (record := find_record(SHIPPED / f"{name}.json"))]
@@ -56,8 +56,8 @@ def accuracy() -> Figure:
                 continue
             record, deep = kept
             seed = best_seed(record)
-            counts = {int(depth): count for depth, count in seed["best"]["natural"].items()}
-            counts |= _with_totals(DEEP, deep["right"]) if deep else {}
+            by_depth = seed["best"]["natural"] | (deep["right"] if deep else {})
+            counts = {int(depth): count for depth, count in by_depth.items()}
             _curve(ax, counts, color, line, TITLES[network], 1.1)
         common = ours["majority"]["natural"]
         shares = [most / count_at(depth) for most, depth in zip(common, depths, strict=True)]
