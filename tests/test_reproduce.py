@@ -66,17 +66,22 @@ def test_tokens_as_text(written):
     assert "| boolean | 0.99941 | 0.96823 | 0.94965 |" in text
 
 
+def same_as_shipped(path: Path) -> bool:
+    """But for the versions that a table was made with."""
+    both = (path, ROOT / "results" / path.name)
+    ours, shipped = (file.read_bytes().partition(b"\nMade with ")[0] for file in both)
+    return ours == shipped
+
+
 def test_the_same_again_in_another_folder(written, tmp_path):
     """As in the repository, whose files were written elsewhere. The paths are in the output."""
-    for path in written.iterdir():
-        assert path.read_bytes() == (ROOT / "results" / path.name).read_bytes()
+    assert all(same_as_shipped(path) for path in written.iterdir())
     folder = tmp_path / "a" / "b"
     printed = output("reproduce", "table2", "--out", folder, "--json")
     paths = [Path(path) for path in json.loads(printed)["table2"]]
     assert [path.parent for path in paths] == [folder] * len(paths)
     assert set(paths) == set(folder.iterdir())
-    for path in paths:
-        assert path.read_bytes() == (ROOT / "results" / path.name).read_bytes()
+    assert all(same_as_shipped(path) for path in paths)
 
 
 def test_an_unknown_name_writes_nothing(tmp_path, monkeypatch):
