@@ -114,4 +114,5 @@ Runs with random settings of all of these, each from a seed of its own (400 and 
 were certified. `maximum_detached`: whether the largest count is a constant to the gradient;
 `through_residual` and `through_attention`: where the mask has a gradient at all; `temperature` of
 the outputs' sigmoid; `margin` of the probabilities in the loss; `gate_factor`: the gate's rate, of
-0.01. `exactformer reproduce factors` draws it."""
+0.01. ListOps has the pull of its recipe in all of them. `exactformer reproduce factors` draws
+it."""
