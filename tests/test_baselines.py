@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import exactformer.baselines
-from exactformer.baselines import attention
+from exactformer.baselines import attention, crvnn
 from exactformer.baselines.attention import over_batch
-from exactformer.baselines.crvnn import CRvNN, neighbours
+from exactformer.baselines.crvnn import CRvNN, Neighbours
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
 from exactformer.baselines.protocol import train
@@ -174,6 +174,12 @@ def test_the_input_comes_in_again_at_every_step():
     torch.testing.assert_close(found[0, 0], expected, atol=1e-5, rtol=1e-4)
 
 
+def neighbours(exist: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """[i, j]: how far j is the left, or the right, neighbour of i."""
+    near, every_token = Neighbours(exist[None, None]), torch.eye(len(exist))[None, None]
+    return near.left(every_token)[0, 0], near.right(every_token)[0, 0]
+
+
 def test_neighbours_of_tokens_that_surely_exist_or_not():
     left, right = neighbours(torch.tensor([1.0, 0.0, 1.0, 0.0, 1.0]))
     assert right[0].tolist() == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
@@ -181,15 +187,30 @@ def test_neighbours_of_tokens_that_surely_exist_or_not():
     assert left[3].tolist() == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
 
 
-def test_neighbours_against_the_definition():
-    exist = torch.rand(7, generator=torch.Generator().manual_seed(0))
+@pytest.mark.parametrize("dense", [1024, 2])
+def test_neighbours_against_the_definition(monkeypatch: pytest.MonkeyPatch, dense: int):
+    monkeypatch.setattr(crvnn, "DENSE", dense)
+    monkeypatch.setattr(crvnn, "CHUNK", 3)  # past DENSE: three chunks, the last with two tokens
+    exist = torch.rand(8, generator=torch.Generator().manual_seed(0))
     left, right = neighbours(exist)
-    for i in range(7):
-        for j in range(7):
+    for i in range(8):
+        for j in range(8):
             between = exist[min(i, j) + 1 : max(i, j)]
             expected = float(exist[j] * (1 - between).prod())
             assert right[i, j].item() == pytest.approx(expected if j > i else 0, abs=1e-6)
             assert left[i, j].item() == pytest.approx(expected if j < i else 0, abs=1e-6)
+
+
+def test_crvnn_answers_in_chunks_as_it_does_at_once(monkeypatch: pytest.MonkeyPatch):
+    predictor = load_baseline("listops-crvnn")
+    expressions, _ = asked_problems("listops", "natural", 5, 8)
+    tokens = torch.from_numpy(padded(expressions))[None]
+    inputs = Inputs(tokens, torch.full((1, 8), 5), 5)
+    at_once, _ = predictor.network.forward(predictor.parameters, inputs)
+    monkeypatch.setattr(crvnn, "DENSE", 0)
+    monkeypatch.setattr(crvnn, "CHUNK", 16)
+    in_chunks, _ = predictor.network.forward(predictor.parameters, inputs)
+    torch.testing.assert_close(in_chunks, at_once, atol=1e-3, rtol=1e-4)
 
 
 def test_crvnn_learns_with_finite_gradients():

@@ -22,6 +22,8 @@ from exactformer.baselines.positions import Parameters
 from exactformer.protocol.state import Inputs
 
 TINY = 1e-9
+DENSE = 1024  # positions up to which every pair is looked at
+CHUNK = 128  # and how many are looked at together past that
 
 
 @dataclass(frozen=True)
@@ -84,11 +86,11 @@ class CRvNN:
         composed = torch.zeros_like(exist).unsqueeze(-1)
         running = torch.ones(S, b, 1, dtype=torch.bool, device=tokens.device)
         for t in range(1, n + 1):
-            left, right = neighbours(exist)
-            left_1, right_1 = left @ x, right @ x
-            share = self._share(p, x, left, right, left_1, right_1, composed, may_go)
-            now = (left @ share) * inside.unsqueeze(-1)
-            new = now * self.cell(p, left_1, x, training) + (1 - now) * x
+            near = Neighbours(exist)
+            left, right = near.left(x), near.right(x)
+            share = self._share(p, x, near, left, right, composed, may_go)
+            now = near.left(share) * inside.unsqueeze(-1)
+            new = now * self.cell(p, left, x, training) + (1 - now) * x
             x = torch.where(running.unsqueeze(-1), new * exists.unsqueeze(-1), x)
             exist = torch.where(running, exist * (1 - share.squeeze(-1)), exist)
             composed = now
@@ -107,10 +109,9 @@ class CRvNN:
         self,
         p: Mapping[str, Tensor],
         x: Tensor,
+        near: "Neighbours",
         left: Tensor,
         right: Tensor,
-        left_1: Tensor,
-        right_1: Tensor,
         composed: Tensor,
         may_go: Tensor,
     ) -> Tensor:
@@ -119,11 +120,11 @@ class CRvNN:
             composed * p["composed"][:, None, None]
             + (1 - composed) * p["left_alone"][:, None, None]
         )
-        window = torch.cat([left @ left_1, left_1, x, right_1, right @ right_1, feature], dim=-1)
+        window = torch.cat([near.left(left), left, x, right, near.right(right), feature], dim=-1)
         score = linear(p, "score", F.gelu(linear(p, "window", window)))
         top = score.amax(2, keepdim=True).clamp(min=0).detach()  # doing nothing scores 0
         go = torch.exp(score - top) * may_go
-        return go / (go + torch.exp(-top) + left @ go + right @ go + TINY)
+        return go / (go + torch.exp(-top) + near.left(go) + near.right(go) + TINY)
 
     def cell(self, p: Mapping[str, Tensor], left: Tensor, x: Tensor, training: bool) -> Tensor:
         hidden = F.gelu(linear(p, "cell_in", torch.cat([left, x], dim=-1)))
@@ -134,18 +135,61 @@ class CRvNN:
         return layer_norm(p, "norm", mixed)
 
 
-def neighbours(exist: Tensor) -> tuple[Tensor, Tensor]:
-    """Row i of each: the probability that j is the nearest existing token left or right of i.
+class Neighbours:
+    """For every position, the nearest existing token on its left and on its right, softly: j is it
+    as far as j exists and nobody between does.
 
-    j exists and nobody between does. The sums of logarithms are float64, since those of many
-    sure tokens are large.
+    Up to DENSE positions this is a matrix for each side. Past that it is one for each chunk, and
+    what lies before a chunk comes in through the chunks' own: work grows with n, not with its
+    square. The sums of logarithms are float64, since those of many sure tokens are large.
     """
-    n = exist.shape[-1]
-    log_absent = torch.log((1 - exist).double() + TINY)
+
+    def __init__(self, exist: Tensor):
+        self.positions = exist.shape[-1]
+        self.chunk = self.positions if self.positions <= DENSE else CHUNK
+        exist = self._chunked(exist.unsqueeze(-1)).squeeze(-1)  # (S, b, chunks, chunk)
+        log_absent = torch.log((1 - exist).double() + TINY)
+        found = exist.unsqueeze(-2)
+        self.within = [found * gap.exp().to(exist.dtype) for gap in gaps(log_absent)]
+        if exist.shape[-2] == 1:
+            return
+        chunk_absent = log_absent.sum(-1, keepdim=True)
+        before = log_absent.cumsum(-1) - log_absent
+        after = chunk_absent - before - log_absent
+        # Of a token, what is seen past its chunk; of what lies past the chunk, what a token sees.
+        self.out = [exist * gap.exp().to(exist.dtype) for gap in (after, before)]
+        self.across = [gap.exp().to(exist.dtype) for gap in gaps(chunk_absent.squeeze(-1))]
+        self.into = [gap.exp().to(exist.dtype) for gap in (before, after)]
+
+    def left(self, x: Tensor) -> Tensor:
+        """Each position's left neighbour in x (S, b, positions, width)."""
+        return self._of_side(0, x)
+
+    def right(self, x: Tensor) -> Tensor:
+        return self._of_side(1, x)
+
+    def _of_side(self, side: int, x: Tensor) -> Tensor:
+        x = self._chunked(x)
+        near = self.within[side] @ x
+        if x.shape[-3] > 1:
+            seen = (self.out[side].unsqueeze(-2) @ x).squeeze(-2)  # (S, b, chunks, width)
+            far = (self.across[side] @ seen).unsqueeze(-2)
+            near = near + self.into[side].unsqueeze(-1) * far
+        return near.flatten(-3, -2)[..., : self.positions, :]
+
+    def _chunked(self, x: Tensor) -> Tensor:
+        """(S, b, positions, width) as (S, b, chunks, chunk, width), the last chunk filled up."""
+        return F.pad(x, (0, 0, 0, -self.positions % self.chunk)).unflatten(-2, (-1, self.chunk))
+
+
+def gaps(log_absent: Tensor) -> tuple[Tensor, Tensor]:
+    """[i, j]: the logarithm of the probability that nobody exists between i and j, for j on the
+    left of i, and for j on its right; minus infinity elsewhere.
+    """
+    n = log_absent.shape[-1]
     total = log_absent.cumsum(-1)
     before = total - log_absent
-    after = torch.ones(n, n, dtype=torch.bool, device=exist.device).triu(1)  # j > i
-    gap_right = torch.where(after, before.unsqueeze(-2) - total.unsqueeze(-1), -torch.inf)
-    gap_left = torch.where(after.T, before.unsqueeze(-1) - total.unsqueeze(-2), -torch.inf)
-    found = exist.unsqueeze(-2)
-    return found * gap_left.exp().to(exist.dtype), found * gap_right.exp().to(exist.dtype)
+    after = torch.ones(n, n, dtype=torch.bool, device=log_absent.device).triu(1)  # j > i
+    right = torch.where(after, before.unsqueeze(-2) - total.unsqueeze(-1), -torch.inf)
+    left = torch.where(after.T, before.unsqueeze(-1) - total.unsqueeze(-2), -torch.inf)
+    return left, right
