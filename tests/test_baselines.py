@@ -187,7 +187,7 @@ def test_neighbours_of_tokens_that_surely_exist_or_not():
     assert left[3].tolist() == pytest.approx([0, 0, 1, 0, 0], abs=1e-6)
 
 
-@pytest.mark.parametrize("dense", [1024, 2])
+@pytest.mark.parametrize("dense", [256, 2])
 def test_neighbours_against_the_definition(monkeypatch: pytest.MonkeyPatch, dense: int):
     monkeypatch.setattr(crvnn, "DENSE", dense)
     monkeypatch.setattr(crvnn, "CHUNK", 3)  # past DENSE: three chunks, the last with two tokens

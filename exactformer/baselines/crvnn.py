@@ -22,7 +22,7 @@ from exactformer.baselines.positions import Parameters
 from exactformer.protocol.state import Inputs
 
 TINY = 1e-9
-DENSE = 1024  # positions up to which every pair is looked at
+DENSE = 256  # positions up to which every pair is looked at
 CHUNK = 128  # and how many are looked at together past that
 
 
