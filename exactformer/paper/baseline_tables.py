@@ -77,15 +77,9 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
 
 
 def _records(runs: Sequence[tuple[str, str]], quick: bool) -> Records:
-    """Those there are."""
     rates = RATES[:1] if quick else RATES
     return {
-        run: {
-            rate: record
-            for rate in rates
-            if (record := record_of(recipe_for(*run, rate).name, quick)) is not None
-        }
-        for run in runs
+        run: {rate: record_of(recipe_for(*run, rate).name, quick) for rate in rates} for run in runs
     }
 
 
@@ -221,10 +215,6 @@ def _runs(trained: Records) -> list[str]:
         notes.append(
             "Several runs shared the device, so that the seconds are more than one alone takes."
         )
-    every = [recipe_for(*run, rate).name for run in trained for rate in RATES]
-    named = {record["name"] for record in records}
-    if missing := [name for name in every if name not in named]:
-        notes.append(f"No record yet: {', '.join(missing)}.")
     unfitted = [
         f"{record['name']} {seed['seed']} ({seed['training accuracy'][0]:.3f}, "
         f"{seed['training accuracy'][1]:.3f})"

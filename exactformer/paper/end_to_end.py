@@ -103,8 +103,6 @@ def stopped_by(seed: Record) -> str:
         return ""
     if seed["rows_right"] == seed["rows"]:
         return "the gate"
-    if "gate" not in seed:  # in records from before it was kept
-        return "depth 1 at least"
     return "depth 1" if seed["gate"] else "depth 1 and the gate"
 
 
@@ -155,17 +153,16 @@ function and no polish, and nothing in training knows the right gate; the certif
 afterwards. The paper calls a seed converged by its accuracy on problems; ours are certified.
 
 The constants were found in sweeps of random settings on seeds from 200 on, none of which is used
-here; the records (`exactformer/paper/records`) have them, but for some of Boolean's and
-arithmetic's that had no name yet and the values of `constants.md`. `training/soft_layer.py` says
-which mattered. What ListOps needs besides is its `gate_pull`, tuned on seeds 301 to 308: without it
+here; the records (`exactformer/paper/records`) have them. `training/soft_layer.py` says which
+mattered. What ListOps needs besides is its `gate_pull`, tuned on seeds 301 to 308: without it
 the gate's logits cross their thresholds to the last step (`training/end_to_end.py`). Boolean's
 problems have both answers equally often, so that the paper's `--balanced` changes nothing there:
 the same ten files."""
 
 FRESH_NOTE = """\
 Seeds 2000 to 2099, once each, with constants that were chosen before. A seed's bits on a GPU are
-not those on a CPU. Where every row of depth 1 is right, the gate stopped the seed; "at least": its
-gate was not recorded. The last row has ListOps' recipe but for its `gate_pull`, which is 0."""
+not those on a CPU. Where every row of depth 1 is right, the gate stopped the seed. The last row has
+ListOps' recipe but for its `gate_pull`, which is 0."""
 
 
 if __name__ == "__main__":
