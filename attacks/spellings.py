@@ -50,7 +50,6 @@ SIZES = {
     "first_chunk": 32,
     "chunk": 32,
     "fan": 4,
-    "spine": 8,
 }  # small, to have many rounds
 
 

@@ -36,11 +36,10 @@ from tests.texts import SHAPES, spoil, tree
 from tests.trees import algebras_with_trees, symbols, value
 
 GPU = torch.cuda.is_available() and importlib.util.find_spec("cupy") is not None
-SIZES = {  # of chunks, of the tree of least depths, of a spine
-    "emulated": {"spine": 64},
+SIZES = {  # of chunks, and of the tree of least depths
+    "emulated": {},
     "emulated small": {
-        **{"team": 16, "first_chunk": 32, "level": 9},
-        **{"chunk": 32, "fan": 4, "spine": 8},
+        **{"team": 16, "first_chunk": 32, "level": 9, "chunk": 32, "fan": 4}
     },
 }
 PLACES = [
@@ -69,11 +68,13 @@ def engine(place: str, algebra: Algebra) -> GpuEngine:
 def engine_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuEngine:
     if place == "GPU":
         return GpuEngine(automaton, algebra)
-    layout = Layout(automaton, **SIZES[place])
+    layout = Layout(automaton, **SIZES[place], pairing=1)
     layout.teams_at_once = lambda shared: 3  # so that blocks take several tiles
-    return GpuEngine(
+    found = GpuEngine(
         automaton, algebra, device="cpu", launch=Emulator(layout.options), layout=layout
     )
+    found.processors = 1 + (place != "emulated")  # so that blocks wait for each other
+    return found
 
 
 def as_bytes(text: str, place: str) -> Tensor:

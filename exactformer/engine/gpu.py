@@ -28,14 +28,14 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.layout import UNIT_INTS, Layout, ceil_div, source, whole
+from exactformer.engine.layout import Layout, ceil_div, source, whole
 from exactformer.engine.tensor import Words
 
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
-ERROR, RESULT, BRACKETS = 0, 2, 3  # indices in the control block
+ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 8  # indices in the control block
 NO_ROOM = 2  # an error of the first attempt
 UNITS = 16  # of a tile, for which the first attempt has room
 BOTH_BRACKETS = 3
@@ -62,7 +62,7 @@ class GpuEngine:
         self.launch = launch or CupyLauncher(self.layout.options)
         self.words = Words(algebra)
         self.processors = _processors(self.device)
-        self.rounds = 0  # of the last text; the last one covers all that is left
+        self.rounds = 0  # of the last text
         self.tables = self._bytes(self.layout.tables)
 
     def value(self, text: Tensor) -> int | None:
@@ -116,6 +116,7 @@ class GpuEngine:
             found = self._try(_aligned(text), kernel, lexer, lexer_bytes, units)
             if found[ERROR] != NO_ROOM:
                 break
+        self.rounds = found[ROUNDS]
         return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
 
     def _try(
@@ -132,76 +133,37 @@ class GpuEngine:
         given += [*lexer, rests.data_ptr(), room]
         shared = layout.tile_bytes + lexer_bytes + layout.shared_bytes
         self._run_on_tiles(kernel, tiles, given, shared)
-        # The rest of the first round. All that follows is prepared while the GPU reads the text.
-        plan, first_items = self._plan(bound), self._most_items(bound)
-        self.rounds = len(plan) + 2
-        maps = 2 * bound + sum(2 * chunks for chunks, _ in plan) + 4 * layout.threads
+        # All that follows is prepared while the GPU reads the text.
+        items = 2 * bound * (layout.longest + 2)
+        chunks = whole(ceil_div(items, layout.chunk), layout.threads)
+        maps = 2 * bound + 4 * (chunks + layout.threads)  # each round has half as many chunks
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)
-        capacities = [first_items, *(items for _, items in plan)]
-        texts = [  # of the rounds by turns
-            self._ints(max([*capacities[i::2], layout.threads * layout.chunk])) for i in (0, 1)
-        ]
+        texts = [self._ints(size) for size in (items, items // 2)]  # of the rounds by turns
         of_units = self._ints(layout.unit_ints(bound))
         known = [control.data_ptr(), of_tiles.data_ptr(), of_units.data_ptr(), bound]
-        of_round = [control.data_ptr(), 0, of_units.data_ptr() + 4 * UNIT_INTS * bound, bound]
-        blocks = bound // layout.threads
-        self._run("unit_spine", None, [control.data_ptr(), of_tiles.data_ptr(), bound])
-        self._run("describe_all", blocks, known)
-        self._run("depth_spine", None, of_round)
-        self._run("link", blocks, of_round)
-        self._run("count_all", blocks, [*known, rests.data_ptr()])
-        self._run("item_spine", None, [*of_round, first_items])
-        self._run("write_all", blocks, [*known, rests.data_ptr(), texts[0].data_ptr()])
-        given = [*known, rests.data_ptr(), table, pool.data_ptr()]
+        known += [rests.data_ptr()]
+        self._run_together("pair", [*known, texts[0].data_ptr(), items], layout.pairing)
         shared = layout.compose_bytes + layout.shared_bytes
-        self._run_on_tiles("compose", tiles, given, shared)
-        # The others.
-        items = max(ceil_div(first_items, layout.chunk), layout.threads) * layout.chunk
-        rest_items = self._ints(items)
-        memory = self._ints(layout.round_ints(max([layout.threads, *(c for c, _ in plan)])))
-        shared = layout.stack_bytes + layout.shared_bytes
-        for r, (chunks, capacity) in enumerate(plan, 1):
-            blocks = chunks // layout.threads
-            known = [control.data_ptr(), r, memory.data_ptr(), chunks]
-            given = [texts[1 - r % 2].data_ptr(), *known, table, pool.data_ptr()]
-            self._run("reduce_items", blocks, [*given, rest_items.data_ptr()], shared)
-            self._run("depth_spine", None, known)
-            self._run("link", blocks, known)
-            self._run("match", blocks, known)
-            self._run("item_spine", None, [*known, capacity])
-            given = [*known, rest_items.data_ptr(), table, pool.data_ptr(), texts[r % 2].data_ptr()]
-            self._run("contract", blocks, given, shared)
-        given = [texts[0].data_ptr(), texts[1].data_ptr(), control.data_ptr(), memory.data_ptr()]
-        given += [table, pool.data_ptr(), rest_items.data_ptr()]
-        self._run("finish", 1, given, shared)
+        self._run_on_tiles("compose", tiles, [*known, table, pool.data_ptr()], shared)
+        memory, rest_items = (
+            self._ints(layout.round_ints(chunks)),
+            self._ints(chunks * layout.chunk),
+        )
+        given = [*(text.data_ptr() for text in texts), control.data_ptr(), memory.data_ptr()]
+        given += [chunks, table, pool.data_ptr(), rest_items.data_ptr()]
+        self._run_together("finish", given, 1, layout.stack_bytes + layout.shared_bytes)
         return control.tolist()
-
-    def _most_items(self, chunks: int) -> int:
-        return 2 * chunks * (self.layout.longest + 2)
-
-    def _plan(self, units: int) -> list[tuple[int, int]]:
-        """For each round between the first and the last: the most chunks, in whole blocks, and
-        items it may leave.
-        """
-        layout, length = self.layout, self._most_items(units)
-        plan: list[tuple[int, int]] = []
-        while length > layout.threads * layout.chunk:
-            chunks = ceil_div(length, layout.chunk)
-            length = min(length, self._most_items(chunks))
-            plan.append((whole(chunks, layout.threads), length))
-        return plan
 
     def _run_on_tiles(self, kernel: str, tiles: int, arguments: Sequence[int], shared: int) -> None:
         """A kernel on as many blocks as the GPU runs at the same time, which share the tiles."""
         blocks = self.processors * self.layout.teams_at_once(shared)
         self.launch(kernel, min(tiles, blocks), self.layout.team, shared, arguments)
 
-    def _run(
-        self, kernel: str, blocks: int | None, arguments: Sequence[int], shared: int = 0
+    def _run_together(
+        self, kernel: str, arguments: Sequence[int], blocks: int, shared: int = 0
     ) -> None:
-        """A kernel on this many blocks; on none, a spine."""
-        threads = self.layout.threads if blocks else self.layout.spine
-        self.launch(kernel, blocks or 1, threads, shared, arguments)
+        """A kernel whose blocks wait for each other, so many on each processor."""
+        self.launch(kernel, self.processors * blocks, self.layout.threads, shared, arguments)
 
     def _ints(self, count: int) -> Tensor:
         return torch.empty(max(count, 1), dtype=torch.int32, device=self.device)

@@ -36,19 +36,19 @@
 //   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
 //   rest     entries that a chunk or a unit did not reduce.
 //   low      the least depth inside a chunk; with minima over FAN, FAN*FAN ... chunks, a tree.
-//   spine    a kernel of one block that adds up what the blocks counted.
-//   control  error, maps in use, result, brackets seen, entries and units of the first round, then the
-//            length of the text of each round.
+//   control  error, maps in use, result, brackets seen, entries and units of the first round, length of
+//            the text, items of the text of this round, rounds, blocks that have arrived somewhere.
 //
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, START,
 // CELL (unsigned type of a table entry), PART (one with a bit more), TABLE_BYTES, TABLE_SHARED, TEAM
-// (threads that take a tile), FIRST_CHUNK, LEVEL, CHUNK, FAN, and SPINE (threads of a spine).
+// (threads that take a tile), FIRST_CHUNK, LEVEL, CHUNK and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
+__device__ inline void pause() {}
 #endif
 
 typedef unsigned char Byte;
@@ -59,7 +59,7 @@ typedef PART Part;
 enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2, FLOOR = STATES - 1 };
 enum { THREADS = FAN * FAN };  // of a block, but for those that take a tile: TEAM
 enum { MAP_BYTES = (VALUES + 15) / 16 * 16 };
-enum { ERROR, MAPS, RESULT, BRACKETS, USED, UNITS, LENGTH };  // indices in the control block
+enum { ERROR, MAPS, RESULT, BRACKETS, USED, UNITS, LENGTH, ITEMS, ROUNDS, ARRIVED };  // in `control`
 enum { NO_ROOM = 2 };  // for units or entries: an error that a second attempt with more can avoid
 enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; more are searched again
 #define OPENED 0x80000000u
@@ -80,13 +80,30 @@ __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 
 #include "units.h"
 #include "contract.h"
 
-// Round r reads its length from control[LENGTH + r] and writes that of the next. A text that `finish`
-// can take is left to it: then this round has nothing to do, and so have all that follow.
+// Blocks that wait for each other. All of them must run at the same time: the host starts no more.
+struct Grid {
+    int *arrived, expected;
 
-__device__ inline int chunks_of(const int *control, long long r) {
-    int length = control[ERROR] ? 0 : control[LENGTH + r];
-    return r == 0 ? (control[ERROR] ? 0 : control[UNITS])
-                  : length <= THREADS * CHUNK ? 0 : ceil_div(length, CHUNK);
+    __device__ Grid(int *arrived_) : arrived(arrived_), expected(0) {}
+    __device__ void wait() {
+        __syncthreads();
+        expected += gridDim.x;
+        if (threadIdx.x == 0) {
+            __threadfence();
+            atomicAdd(arrived, 1);
+            while (*(volatile int *)arrived < expected) pause();
+            __threadfence();
+        }
+        __syncthreads();
+    }
+};
+
+// What blocks of chunks have to do, shared out among those that run.
+template <class Use> __device__ void each_block(const Round &round, Use use) {
+    for (int block = blockIdx.x; block * THREADS < round.chunks; block += gridDim.x) {
+        __syncthreads();  // nobody reads what is shared by the last one any more
+        use(block);
+    }
 }
 
 // What a block needs to reduce tiles, one after another, in shared memory; then come tables.
@@ -155,39 +172,38 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
 LEXED(reduce_words, true)
 LEXED(reduce_many_words, false)
 
-extern "C" __global__ void unit_spine(int *control, int *memory, long long bound) {
+// What is left of the first round: how units pair up, and the next text. Maps follow.
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
+    pair(int *control, int *memory, int *memory_of_units, long long bound, const Cell *rests,
+         Item *next, long long capacity) {
     if (control[ERROR]) return;
+    Grid grid(control + ARRIVED);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
-    __syncthreads();  // all have seen that there was no error so far
-    add_up_units<SPINE>(tiles, (int)bound, control);
-}
-
-extern "C" __global__ void describe_all(int *control, int *memory, int *memory_of_units,
-                                        long long bound) {
-    Units units(memory_of_units, (int)bound, chunks_of(control, 0));
-    if (blockIdx.x * THREADS >= units.round.chunks) return;
-    describe_units(blockIdx.x, Tiles(memory, ceil_div(control[LENGTH], TILE)), units);
-}
-
-extern "C" __global__ void count_all(int *control, int *memory, int *memory_of_units,
-                                     long long bound, const Cell *rests) {
-    Units units(memory_of_units, (int)bound, chunks_of(control, 0));
-    if (blockIdx.x * THREADS >= units.round.chunks) return;
-    count_units(blockIdx.x, Tiles(memory, ceil_div(control[LENGTH], TILE)), units, rests);
-}
-
-extern "C" __global__ void write_all(int *control, int *memory, int *memory_of_units,
-                                     long long bound, const Cell *rests, Item *next) {
-    Units units(memory_of_units, (int)bound, chunks_of(control, 0));
-    if (blockIdx.x * THREADS >= units.round.chunks) return;
-    write_units(blockIdx.x, Tiles(memory, ceil_div(control[LENGTH], TILE)), units, rests, next);
+    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, (int)bound, control);
+    grid.wait();
+    if (control[ERROR]) return;
+    Units units(memory_of_units, (int)bound, control[UNITS]);
+    Round &round = units.round;
+    each_block(round, [&](int block) { describe_units(block, tiles, units); });
+    grid.wait();
+    if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
+    grid.wait();
+    if (control[ERROR]) return;
+    each_block(round, [&](int block) { link_of(block, round); });
+    grid.wait();
+    each_block(round, [&](int block) { count_units(block, tiles, units, rests); });
+    grid.wait();
+    if (blockIdx.x == 0) add_up_items<THREADS>(round, control, control + ITEMS, (int)capacity);
+    grid.wait();
+    if (control[ERROR]) return;
+    each_block(round, [&](int block) { write_units(block, tiles, units, rests, next); });
 }
 
 extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)
     compose(int *control, int *memory, int *memory_of_units, long long bound, const Cell *rests,
             const uint4 *memory_of_tables, Byte *pool) {
-    Units units(memory_of_units, (int)bound, chunks_of(control, 0));
-    if (!units.round.chunks) return;
+    if (control[ERROR]) return;
+    Units units(memory_of_units, (int)bound, control[UNITS]);
     Byte *room = (Byte *)shared_memory;
     unsigned int *staged = (unsigned int *)(room + 2 * TEAM * MAP_BYTES);
     Tables tables(memory_of_tables, staged + ceil_div(TEAM * STAGED, 4) * 4);
@@ -198,78 +214,49 @@ extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)
     }
 }
 
-extern "C" __global__ void reduce_items(const Item *text, int *control, long long r, int *memory,
-                                        long long bound, const uint4 *memory_of_tables,
-                                        const Byte *pool, Item *rests) {
-    Round round(memory, (int)bound, chunks_of(control, r));
-    if (blockIdx.x * THREADS >= round.chunks) return;
-    Item *stack = (Item *)shared_memory;
-    Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * Column<Item, THREADS>::STEP, 4) * 4);
-    reduce_items_of(blockIdx.x, round, text, control[LENGTH + r], tables.next, pool, stack, rests);
-}
-
-extern "C" __global__ void depth_spine(int *control, long long r, int *memory, long long bound) {
-    Round round(memory, (int)bound, chunks_of(control, r));
-    __syncthreads();  // all have seen that there was no error so far
-    if (round.chunks) add_up_depths<SPINE>(round, control);
-}
-
-extern "C" __global__ void link(int *control, long long r, int *memory, long long bound) {
-    Round round(memory, (int)bound, chunks_of(control, r));
-    link_of(blockIdx.x, round);
-}
-
-extern "C" __global__ void match(int *control, long long r, int *memory, long long bound) {
-    Round round(memory, (int)bound, chunks_of(control, r));
-    if (blockIdx.x * THREADS < round.chunks) match_of(blockIdx.x, round);
-}
-
-extern "C" __global__ void item_spine(int *control, long long r, int *memory, long long bound,
-                                      long long capacity) {
-    Round round(memory, (int)bound, chunks_of(control, r));
-    __syncthreads();
-    if (round.chunks) add_up_items<SPINE>(round, control, control + LENGTH + r + 1, (int)capacity);
-}
-
-extern "C" __global__ void __launch_bounds__(THREADS, 4)
-    contract(int *control, long long r, int *memory, long long bound, const Item *rests,
-             const uint4 *memory_of_tables, Byte *pool, Item *next) {
-    Round round(memory, (int)bound, chunks_of(control, r));
-    if (blockIdx.x * THREADS >= round.chunks) return;
-    Tables tables(memory_of_tables, (Byte *)shared_memory + CHUNK * sizeof(Item) * THREADS);
-    contract_of(blockIdx.x, round, rests, tables, pool, next, shared_memory);
-}
-
-// All rounds that are left, by one block. Rounds leave their texts in two buffers by turns.
-extern "C" __global__ void finish(Item *odd, Item *even, int *control, int *memory,
-                                  const uint4 *memory_of_tables, Byte *pool, Item *rests) {
-    __shared__ int length;
+// All other rounds, which leave their texts in two buffers by turns. A text that one block can take is
+// left to the first one, which need not wait for others.
+extern "C" __global__ void __launch_bounds__(THREADS)
+    finish(Item *text, Item *other, int *control, int *memory, long long bound,
+           const uint4 *memory_of_tables, Byte *pool, Item *rests) {
     if (control[ERROR]) return;
+    Grid grid(control + ARRIVED + 1);
     Item *stack = (Item *)shared_memory;
     Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * Column<Item, THREADS>::STEP, 4) * 4);
-    int r = 1;
-    while (control[LENGTH + r + 1]) r++;
-    Item *text = r % 2 ? odd : even, *other = r % 2 ? even : odd;
-    length = at_most(control[LENGTH + r], THREADS * CHUNK);
-    __syncthreads();
-    for (;;) {
-        int before = length;
-        Round round(memory, THREADS, ceil_div(before, CHUNK));
-        reduce_items_of(0, round, text, before, tables.next, pool, stack, rests);
-        __syncthreads();
-        if (round.chunks <= 1) break;
-        add_up_depths<THREADS>(round, control);
+    int length = control[ITEMS];
+    for (int rounds = 2;; rounds++) {
+        bool alone = length <= THREADS * CHUNK;
+        if (alone && blockIdx.x) return;
+        auto wait = [&]() {
+            if (alone) __syncthreads();
+            else grid.wait();
+        };
+        Round round(memory, alone ? THREADS : (int)bound, ceil_div(length, CHUNK));
+        each_block(round, [&](int block) {
+            reduce_items_of(block, round, text, length, tables.next, pool, stack, rests);
+        });
+        wait();
+        if (round.chunks <= 1) {
+            control[ROUNDS] = rounds;
+            break;
+        }
+        if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
+        wait();
         if (control[ERROR]) return;
-        link_of(0, round);
-        __syncthreads();
-        match_of(0, round);
-        __syncthreads();
-        add_up_items<THREADS>(round, control, &length, before / 2);
+        each_block(round, [&](int block) { link_of(block, round); });
+        wait();
+        each_block(round, [&](int block) { match_of(block, round); });
+        wait();
+        if (blockIdx.x == 0) add_up_items<THREADS>(round, control, control + ITEMS, length / 2);
+        wait();
         if (control[ERROR]) return;
-        contract_of(0, round, rests, tables, pool, other, stack);
+        each_block(round, [&](int block) {
+            contract_of(block, round, rests, tables, pool, other, stack);
+        });
+        wait();
+        length = control[ITEMS];
         Item *swapped = text;
         text = other, other = swapped;
-        __syncthreads();
     }
     if (threadIdx.x == 0) {
         bool single = length > 0 && memory[0] == 1;  // one entry is left, and it is no parenthesis

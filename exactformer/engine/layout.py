@@ -19,14 +19,12 @@ MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more the
 NONE = 15  # stands for no value in a map
 NOTED = 8  # segments of a chunk that are noted
 UNIT_INTS = 11  # of a unit, before those of a round
-SPINE = 1024  # threads of the blocks that add up
+PAIRING = 4  # blocks of a processor that pair units: as many as its registers allow
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
 LEVEL = 41  # entries of a tile that a thread reduces again; 1 more is an odd number of words
 THREADS_AT_ONCE = 1024  # of a processor, with the registers that kernels on tiles may have
 SHARED_IN_ALL = 227 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = (
-    3 << 10
-)  # bytes at most that a kernel declares itself, or the system takes of each block
+OWN_SHARED = 3 << 10  # bytes of each block that a kernel declares itself or the system takes
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 PARTS = {np.uint8: np.uint16, np.uint16: np.uint32, np.uint32: np.uint32}  # with a bit to spare
 
@@ -42,14 +40,14 @@ class Layout:
         level: int = LEVEL,
         chunk: int = CHUNK,
         fan: int = FAN,
-        spine: int = SPINE,
+        pairing: int = PAIRING,
     ) -> None:
         states, self.tokens = automaton.step.shape
         self.values = automaton.n_values
         self.space, self.bad = self.tokens, self.tokens + 1
         self.width = self.tokens + 2
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
-        self.team, self.level, self.spine = team, level, spine
+        self.team, self.level, self.pairing = team, level, pairing
         trap = states  # one more state, that nothing leads out of
         floor = states + 1  # and one outside of all spans: see reduce.h
         self.cell = np.dtype(next(t for t in CELLS if floor < 1 << 8 * np.dtype(t).itemsize))
@@ -101,7 +99,6 @@ class Layout:
             "LEVEL": self.level,
             "CHUNK": self.chunk,
             "FAN": self.fan,
-            "SPINE": self.spine,
         }
         return tuple(f"-D{name}={value}" for name, value in constants.items())
 
