@@ -161,12 +161,9 @@ class Row:
     @property
     def of_kernels(self) -> list[str]:
         """Milliseconds by what kernels do, and all launches."""
-        sums = [0.0] * len(STAGES)
-        later = False  # the rounds after the first
-        for kernel, ms in self.kernels:
-            later |= kernel in ("reduce_items", "finish")
-            names = [kernel in stage for stage in STAGES.values()]
-            sums[-1 if later or not any(names) else names.index(True)] += ms
+        sums = [
+            sum(ms for kernel, ms in self.kernels if kernel in stage) for stage in STAGES.values()
+        ]
         cells = [f"{ms:.3f}" for ms in (*sums, sum(sums))]
         return [self.task, self.shape, f"{self.tokens:,}", *cells, str(len(self.kernels))]
 
@@ -189,21 +186,13 @@ class Row:
 
 
 STAGES = {
-    "text to units": ("reduce_tiles", "reduce_words"),
-    "units paired": (
-        "unit_spine",
-        "describe_all",
-        "depth_spine",
-        "link",
-        "count_all",
-        "item_spine",
-    ),
-    "next text": ("write_all",),
+    "text to units": ("reduce_tiles", "reduce_words", "reduce_many_words"),
+    "units paired": ("pair",),
     "maps composed": ("compose",),
-    "all later rounds": (),
+    "all later rounds": ("finish",),
 }
 HEADER = ["task", "shape", "tokens", "bytes of text a token", "best ms", "best, billion tokens/s"]
-HEADER += ["median", "rounds at most", "peak bytes a token", "value"]
+HEADER += ["median", "rounds", "peak bytes a token", "value"]
 
 
 @dataclass(frozen=True)

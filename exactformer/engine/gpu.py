@@ -37,6 +37,7 @@ MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
 ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 8  # indices in the control block
 NO_ROOM = 2  # an error of the first attempt
+TOGETHER = ("pair", "finish")  # kernels whose blocks wait for each other
 UNITS = 16  # of a tile, for which the first attempt has room
 BOTH_BRACKETS = 3
 
@@ -199,7 +200,14 @@ class CupyLauncher:
         function = self.kernels[kernel]
         if shared > USUAL_SHARED and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
-        function((blocks,), (threads,), tuple(arguments), shared_mem=shared, stream=self._stream())
+        function.kernel(  # all blocks at the same time, or an error, where they wait for each other
+            (blocks,),
+            (threads,),
+            tuple(arguments),
+            shared_mem=shared,
+            stream=self._stream(),
+            enable_cooperative_groups=kernel in TOGETHER,
+        )
 
     def _stream(self) -> Any:
         pointer = torch.cuda.current_stream().cuda_stream

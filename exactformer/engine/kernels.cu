@@ -117,7 +117,7 @@ struct Bench {
         : parts((Part *)memory), stacks((Cell *)(parts + ceil_div(TEAM * PITCH, 16) * 16)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
     __device__ Chunk chunk(const Tables &tables) const {
-        return Chunk(tables.next, 0, stacks + Column<Cell, TEAM>::of(threadIdx.x));
+        return Chunk(tables.next, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
     }
 };
 

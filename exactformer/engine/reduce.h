@@ -16,33 +16,36 @@ template <class Entry, int N> struct Column {
 template <class Entry, int STEP> struct Reducer {
     const Cell *table;
     const Byte *pool;
-    Entry *stack;        // entry i is stack[i * STEP]
-    int top, ground;     // entries, and those of them that no `(` of this chunk comes before: by STEP
-    unsigned int state;  // of the innermost span that was opened in this chunk
+    Entry *stacks;       // of all threads: entry i of this one is stacks[bottom + i * STEP]
+    int bottom, top;     // where its stack begins, and ends,
+    int ground;          // and where those entries end that no `(` of this chunk comes before
+    unsigned int state;  // of the innermost span that was opened in this chunk,
+    unsigned int around; // and of the one around it: the top of the stack, at hand when it is needed
 
-    __device__ Reducer(const Cell *table_, const Byte *pool_, Entry *stack_)
-        : table(table_), pool(pool_), stack(stack_), top(0), ground(0), state(FLOOR) {}
+    __device__ Reducer(const Cell *table_, const Byte *pool_, Entry *stacks_, int bottom_)
+        : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
+          state(FLOOR), around(FLOOR) {}
 
     // A token, or what stands for `(` with the state inside, or for `)` with a map. There are no
     // branches to speak of: the threads of a warp read different things.
     __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
         unsigned int found = inside;
         if (!opens) found = table[state * WIDTH + (closes ? CLOSE : item)];
-        if (opens) push(state);
+        if (opens) open();
         if (closes && state != FLOOR) {
             if (sizeof(Entry) == 4 && (item & MAPPED)) found = apply(pool, item, found);
             item = found;
-            found = table[pop() * WIDTH + item];
+            found = close(item);
         }
         go_on(found, item);
     }
     // The same of plain tokens, for which the table has all.
     __device__ inline void take(unsigned int token) {
         unsigned int found = table[state * WIDTH + token];
-        if (token == OPEN) push(state);
+        if (token == OPEN) open();
         if (token == CLOSE && state != FLOOR) {
             token = found;
-            found = table[pop() * WIDTH + token];
+            found = close(token);
         }
         go_on(found, token);
     }
@@ -54,25 +57,33 @@ template <class Entry, int STEP> struct Reducer {
         }
     }
     __device__ inline void push(Item entry) {
-        stack[top] = (Entry)entry;
+        stacks[top] = (Entry)entry;
         top += STEP;
     }
-    __device__ inline Item pop() {
+    __device__ inline void open() {
+        push(state);
+        around = state;
+    }
+    // The state around a span that has become this token.
+    __device__ inline unsigned int close(Item token) {
+        unsigned int found = table[around * WIDTH + token];
         top -= STEP;
-        return stack[top];
+        around = stacks[at_least(top - STEP, bottom)];
+        return found;
     }
     __device__ int closing() const {
         int count = 0;
-        for (int i = 0; i < ground; i += STEP) count += is_close(stack[i]);
+        for (int i = bottom; i < ground; i += STEP) count += is_close(stacks[i]);
         return count;
     }
-    __device__ int height() const { return top / STEP; }
-    __device__ int floor() const { return ground / STEP; }
+    __device__ Entry &entry(int i) const { return stacks[bottom + i * STEP]; }
+    __device__ int height() const { return (top - bottom) / STEP; }
+    __device__ int floor() const { return (ground - bottom) / STEP; }
     __device__ int opening() const { return (top - ground) / STEP; }
     // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it.
     // `end` puts the last of these behind the stack, where there is a row more than it can be high.
-    __device__ void end() { stack[top] = (Entry)state; }
-    __device__ inline Entry left(int i) const { return stack[(i + (i >= floor())) * STEP]; }
+    __device__ void end() { stacks[top] = (Entry)state; }
+    __device__ inline Entry left(int i) const { return entry(i + (i >= floor())); }
 };
 
 // Counts the parentheses of a chunk or unit and adds its least depth to the tree.
@@ -106,7 +117,7 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
 __device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
                                 const Cell *table, const Byte *pool, void *room, Item *rests) {
     enum { STEP = Column<Item, THREADS>::STEP };
-    Reducer<Item, STEP> reducer(table, pool, (Item *)room + Column<Item, THREADS>::of(threadIdx.x));
+    Reducer<Item, STEP> reducer(table, pool, (Item *)room, Column<Item, THREADS>::of(threadIdx.x));
     int chunk = block * THREADS + threadIdx.x, closing = 0;
     size_t first = (size_t)block * THREADS * CHUNK;
     const int many = 16;  // loads on their way at the same time
@@ -129,7 +140,7 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
         size_t start = (size_t)chunk * CHUNK;
         int count = start + CHUNK < length ? CHUNK : (int)(length - start);
         for (int i = 0; i < count; i++) {
-            Item item = reducer.stack[i * STEP];
+            Item item = reducer.entry(i);
             reducer.take(item, item & OPENED, is_close(item), (Cell)(item & ~OPENED));
         }
         reducer.end();

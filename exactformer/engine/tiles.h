@@ -166,10 +166,12 @@ __device__ void finish_tile(Chunk &chunk, Cell *stacks, Part *parts, int tile, T
     for (Part *other = (Part *)stacks;; entries = left) {
         __syncthreads();
         int pieces = ceil_div(entries, LEVEL), first = (int)threadIdx.x * LEVEL;
-        Reducer<Part, 1> piece(chunk.table, 0, parts + threadIdx.x * PITCH);
-        for (int i = 0; i < at_most(entries - first, LEVEL); i++) {  // as high as what was read
-            Part part = piece.stack[i];
+        Reducer<Part, 1> piece(chunk.table, 0, parts, threadIdx.x * PITCH);
+        Part part = piece.entry(0);
+        for (int i = 0, own = at_most(entries - first, LEVEL); i < own; i++) {
+            Part next = piece.entry(i + 1);  // the stack is no higher than what was read
             piece.take(part, part & NESTED, part == CLOSE, (Cell)(part & ~NESTED));
+            part = next;
         }
         int offset = sum_before<TEAM>(piece.height(), &left);
         if (pieces <= FEW || left > entries - entries / 8) {

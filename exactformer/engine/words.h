@@ -29,10 +29,11 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
     enum { STEP = Column<Cell, TEAM>::STEP };
     size_t at = start, end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
     int node = start ? lexer.before[text[start - 1]] : BLANKS, seen = 0;
-    int row = node == BLANKS ? 0 : -STEP;  // a lexeme of the chunk before comes first
+    int bottom = reducer.bottom;
+    int row = node == BLANKS ? bottom : bottom - STEP;  // a lexeme of the chunk before comes first
     auto look = [&](int byte) {
         int next = lexer.step(node, byte);
-        if (next < 0 && row >= 0) reducer.stack[row] = lexer.tokens[node];
+        if (next < 0 && row >= bottom) reducer.stacks[row] = lexer.tokens[node];
         if (next < 0) row += STEP;
         seen |= next;
         node = next & NODE;
@@ -46,15 +47,20 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
         for (int k = 0; k < 16; k++) look(words[k / 4] >> 8 * (k % 4) & 255);
     }
     for (; at < end; at++) look(text[at]);
-    if (node != BLANKS && row >= 0) {
+    if (node != BLANKS && row >= bottom) {
         for (; at < length && node > UNKNOWN_MARK; at++) {
             int next = lexer.step(node, text[at]);
             if (next < 0) break;
             node = next & NODE;
         }
-        reducer.stack[row] = lexer.tokens[node];
+        reducer.stacks[row] = lexer.tokens[node];
         row += STEP;
     }
-    for (int i = 0; i < row; i += STEP) reducer.take(reducer.stack[i]);
+    Cell token = reducer.stacks[bottom];
+    for (int i = bottom; i < row; i += STEP) {
+        Cell next = reducer.stacks[i + STEP];  // on its way meanwhile
+        reducer.take(token);
+        token = next;
+    }
     return seen >> BRACKET_BITS & 3;
 }
