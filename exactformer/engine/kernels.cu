@@ -176,12 +176,11 @@ LEXED(reduce_many_words, false)
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
     pair(int *control, int *memory, int *memory_of_units, long long bound, const Cell *rests,
          Item *next, long long capacity) {
-    if (control[ERROR]) return;
     Grid grid(control + ARRIVED);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     if (blockIdx.x == 0) add_up_units<THREADS>(tiles, (int)bound, control);
     grid.wait();
-    if (control[ERROR]) return;
+    if (control[ERROR]) return;  // seen by all blocks or by none: nothing sets it before they wait again
     Units units(memory_of_units, (int)bound, control[UNITS]);
     Round &round = units.round;
     each_block(round, [&](int block) { describe_units(block, tiles, units); });
