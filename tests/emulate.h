@@ -36,6 +36,7 @@ static unsigned int __umulhi(unsigned int a, unsigned int b) {
     return (unsigned int)((unsigned long long)a * b >> 32);
 }
 static void atomicOr(int *at, int bits) { *at |= bits; }
+static void atomicAnd(unsigned int *at, unsigned int bits) { *at &= bits; }
 static void __threadfence() {}
 static int atomicAdd(int *at, int more) { return (*at += more) - more; }
 
@@ -87,6 +88,17 @@ template <class Number> static Number __shfl_up_sync(unsigned int, Number x, int
     int other = thread % 32 >= reach ? lanes[thread - reach] : x;
     __syncthreads();
     return other;
+}
+
+static unsigned int __ballot_sync(unsigned int, bool member) {
+    static bool members[1024];
+    int thread = threadIdx.x, first = thread / 32 * 32;
+    members[thread] = member;
+    __syncthreads();
+    unsigned int bits = 0;
+    for (int t = first; t < first + 32 && t < blockDim.x; t++) bits |= (unsigned int)members[t] << t % 32;
+    __syncthreads();
+    return bits;
 }
 
 typedef long long Word;

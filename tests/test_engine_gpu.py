@@ -38,7 +38,7 @@ from tests.trees import algebras_with_trees, symbols, value
 GPU = torch.cuda.is_available() and importlib.util.find_spec("cupy") is not None
 SIZES = {  # of chunks, and of the tree of least depths
     "emulated": {},
-    "emulated small": {**{"team": 16, "first_chunk": 32, "level": 9, "chunk": 32, "fan": 4}},
+    "emulated small": {**{"team": 16, "first_chunk": 32, "chunk": 32, "fan": 4}},
 }
 PLACES = [
     pytest.param(

@@ -28,17 +28,15 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.layout import Layout, ceil_div, source, whole
+from exactformer.engine.layout import MOST_UNITS, Layout, ceil_div, source, whole
 from exactformer.engine.tensor import Words
 
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
-ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 8  # indices in the control block
-NO_ROOM = 2  # an error of the first attempt
+ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 7  # indices in the control block
 TOGETHER = ("pair", "finish")  # kernels whose blocks wait for each other
-UNITS = 16  # of a tile, for which the first attempt has room
 BOTH_BRACKETS = 3
 
 
@@ -112,26 +110,21 @@ class GpuEngine:
         """By the kernel that reads the text, with its tables and what shared memory they take."""
         if not 0 < len(text) < MOST_BYTES:
             return None
-        tiles = ceil_div(len(text), self.layout.tile)
-        for units in (UNITS * tiles, self.layout.team * tiles):
-            found = self._try(_aligned(text), kernel, lexer, lexer_bytes, units)
-            if found[ERROR] != NO_ROOM:
-                break
+        found = self._run(_aligned(text), kernel, lexer, lexer_bytes)
         self.rounds = found[ROUNDS]
         return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
 
-    def _try(
-        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int, units: int
-    ) -> list[int]:
-        """The control block after all rounds, with room for so many units of the first."""
+    def _run(self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int) -> list[int]:
+        """The control block after all rounds."""
         layout, table = self.layout, self.tables.data_ptr()
-        tiles, bound = ceil_div(len(text), layout.tile), whole(units, layout.threads)
+        tiles = ceil_div(len(text), layout.tile)
+        bound = whole(MOST_UNITS * tiles, layout.threads)
         control = torch.zeros(64, dtype=torch.int32, device=self.device)
-        of_tiles, room = self._ints(layout.tile_ints(tiles)), tiles * layout.tile
-        cells = room + layout.first_chunk  # entries are read a few at a time
+        of_tiles = self._ints(layout.tile_ints(tiles))
+        cells = tiles * layout.tile + layout.first_chunk  # entries are read a few at a time
         rests = torch.empty(cells * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
         given = [text.data_ptr(), len(text), control.data_ptr(), of_tiles.data_ptr(), table]
-        given += [*lexer, rests.data_ptr(), room]
+        given += [*lexer, rests.data_ptr()]
         shared = layout.tile_bytes + lexer_bytes + layout.shared_bytes
         self._run_on_tiles(kernel, tiles, given, shared)
         # All that follows is prepared while the GPU reads the text.

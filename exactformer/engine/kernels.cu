@@ -17,8 +17,8 @@
 // Each is in a file of its own; tables.h holds what is read off the weights, chunks.h what a round
 // knows of its chunks, and words.h reads texts whose tokens are not single bytes.
 //
-// The FIRST ROUND, which reads the text, does more at once (tiles.h, units.h). A block reduces a whole
-// TILE: what its chunks leave is reduced again, in shared memory, by fewer and fewer of its threads. A
+// The FIRST ROUND, which reads the text, does more at once (join.h, tiles.h, units.h). A block reduces
+// a whole TILE: what its chunks leave is joined, in shared memory, by fewer and fewer of its threads. A
 // few UNITS are left of a tile, each of the form above, and they are matched as chunks are later. A
 // segment between units may be long, so that all threads of a block compose its map together.
 //
@@ -36,15 +36,15 @@
 //   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
 //   rest     entries that a chunk or a unit did not reduce.
 //   low      the least depth inside a chunk; with minima over FAN, FAN*FAN ... chunks, a tree.
-//   control  error, maps in use, result, brackets seen, entries and units of the first round, length of
-//            the text, items of the text of this round, rounds, blocks that have arrived somewhere.
+//   control  error, maps in use, result, brackets seen, units of the first round, length of the
+//            text, items of the text of this round, rounds, blocks that have arrived somewhere.
 //
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, START,
-// CELL (unsigned type of a table entry), PART (one with a bit more), TABLE_BYTES, TABLE_SHARED, TEAM
-// (threads that take a tile), FIRST_CHUNK, LEVEL, CHUNK and FAN.
+// CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile),
+// AT_ONCE (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -54,13 +54,11 @@ __device__ inline void pause() {}
 typedef unsigned char Byte;
 typedef unsigned int Item;
 typedef CELL Cell;
-typedef PART Part;
 
 enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2, FLOOR = STATES - 1 };
 enum { THREADS = FAN * FAN };  // of a block, but for those that take a tile: TEAM
 enum { MAP_BYTES = (VALUES + 15) / 16 * 16 };
-enum { ERROR, MAPS, RESULT, BRACKETS, USED, UNITS, LENGTH, ITEMS, ROUNDS, ARRIVED };  // in `control`
-enum { NO_ROOM = 2 };  // for units or entries: an error that a second attempt with more can avoid
+enum { ERROR, MAPS, RESULT, BRACKETS, UNITS, LENGTH, ITEMS, ROUNDS, ARRIVED };  // in `control`
 enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; more are searched again
 #define OPENED 0x80000000u
 #define MAPPED 0x40000000u
@@ -74,6 +72,7 @@ __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 
 #include "sums.h"
 #include "chunks.h"
 #include "reduce.h"
+#include "join.h"
 #include "tiles.h"
 #include "words.h"
 #include "match.h"
@@ -109,21 +108,22 @@ template <class Use> __device__ void each_block(const Round &round, Use use) {
 // What a block needs to reduce tiles, one after another, in shared memory; then come tables.
 struct Bench {
     enum { STEP = Column<Cell, TEAM>::STEP };
-    Part *parts;
+    unsigned int *window;
     Cell *stacks;
     Byte *spare;
 
     __device__ Bench(void *memory)
-        : parts((Part *)memory), stacks((Cell *)(parts + ceil_div(TEAM * PITCH, 16) * 16)),
+        : window((unsigned int *)memory),
+          stacks((Cell *)(window + ceil_div(TEAM * WINDOW_WORDS * 33, 32 * 4) * 4)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
     __device__ Chunk chunk(const Tables &tables) const {
         return Chunk(tables.next, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
     }
 };
 
-extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)
+extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     reduce_tiles(const Byte *text, long long length, int *control, int *memory,
-                 const uint4 *memory_of_tables, const Byte *tokens, Cell *rests, long long room) {
+                 const uint4 *memory_of_tables, const Byte *tokens, Cell *rests) {
     Bench bench(shared_memory);
     for (int i = threadIdx.x; i < 256; i += TEAM) bench.spare[i] = tokens[i];
     Tables tables(memory_of_tables, bench.spare + 256);
@@ -134,7 +134,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)
         Chunk chunk = bench.chunk(tables);
         size_t start = (size_t)tile * TILE + threadIdx.x * FIRST_CHUNK;
         reduce_bytes_of(chunk, start, text, (int)length, bench.spare);
-        finish_tile(chunk, bench.stacks, bench.parts, tile, tiles, control, rests, room);
+        finish_tile(chunk, bench.window, tile, tiles, rests);
     }
 }
 
@@ -142,7 +142,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)
 template <bool SHARED>
 __device__ void reduce_words_by(const Byte *text, int length, int *control, int *memory,
                                 const uint4 *memory_of_tables, const uint4 *lexer, int nodes,
-                                int width, int lexer_bytes, Cell *rests, long long room) {
+                                int width, int lexer_bytes, Cell *rests) {
     Bench bench(shared_memory);
     uint4 *nearby = (uint4 *)bench.spare;
     for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) nearby[i] = lexer[i];
@@ -156,18 +156,17 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
         Chunk chunk = bench.chunk(tables);
         size_t start = (size_t)tile * TILE + threadIdx.x * FIRST_CHUNK;
         brackets |= reduce_words_of(chunk, start, text, length, words);
-        finish_tile(chunk, bench.stacks, bench.parts, tile, tiles, control, rests, room);
+        finish_tile(chunk, bench.window, tile, tiles, rests);
     }
     if (brackets & ~control[BRACKETS]) atomicOr(control + BRACKETS, brackets);
 }
 
 #define LEXED(name, shared)                                                                         \
-    extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)                                 \
+    extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)                                 \
         name(const Byte *text, long long length, int *control, int *memory, const uint4 *tables,    \
-             const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests,    \
-             long long room) {                                                                      \
+             const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests) {  \
         reduce_words_by<shared>(text, (int)length, control, memory, tables, lexer, (int)nodes,      \
-                                (int)width, (int)bytes, rests, room);                               \
+                                (int)width, (int)bytes, rests);                                     \
     }
 LEXED(reduce_words, true)
 LEXED(reduce_many_words, false)
@@ -178,16 +177,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
          Item *next, long long capacity) {
     Grid grid(control + ARRIVED);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
-    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, (int)bound, control);
+    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, control);
     grid.wait();
-    if (control[ERROR]) return;  // seen by all blocks or by none: nothing sets it before they wait again
     Units units(memory_of_units, (int)bound, control[UNITS]);
     Round &round = units.round;
     each_block(round, [&](int block) { describe_units(block, tiles, units); });
     grid.wait();
     if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
     grid.wait();
-    if (control[ERROR]) return;
+    if (control[ERROR]) return;  // seen by all blocks or by none: nothing sets it before they wait again
     each_block(round, [&](int block) { link_of(block, round); });
     grid.wait();
     each_block(round, [&](int block) { count_units(block, tiles, units, rests); });
@@ -198,7 +196,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     each_block(round, [&](int block) { write_units(block, tiles, units, rests, next); });
 }
 
-extern "C" __global__ void __launch_bounds__(TEAM, 1024 / TEAM)
+extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     compose(int *control, int *memory, int *memory_of_units, long long bound, const Cell *rests,
             const uint4 *memory_of_tables, Byte *pool) {
     if (control[ERROR]) return;

@@ -21,12 +21,13 @@ NOTED = 8  # segments of a chunk that are noted
 UNIT_INTS = 11  # of a unit, before those of a round
 PAIRING = 4  # blocks of a processor that pair units: as many as its registers allow
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
-LEVEL = 41  # entries of a tile that a thread reduces again; 1 more is an odd number of words
-THREADS_AT_ONCE = 1024  # of a processor, with the registers that kernels on tiles may have
-SHARED_IN_ALL = 227 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = 3 << 10  # bytes of each block that a kernel declares itself or the system takes
+AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers each may have
+WINDOW = 4  # words of a thread through which the entries of a tile are written
+MOST_UNITS = 16  # of a tile: see join.h
+SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
+OWN_SHARED = 1280  # bytes that the system takes of each block, and what a kernel declares itself:
+OWN_OF_A_THREAD = 10  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
-PARTS = {np.uint8: np.uint16, np.uint16: np.uint32, np.uint32: np.uint32}  # with a bit to spare
 
 
 class Layout:
@@ -37,7 +38,8 @@ class Layout:
         automaton: SpanAutomaton,
         team: int = TEAM,
         first_chunk: int = FIRST_CHUNK,
-        level: int = LEVEL,
+        at_once: int = AT_ONCE,
+        window: int = WINDOW,
         chunk: int = CHUNK,
         fan: int = FAN,
         pairing: int = PAIRING,
@@ -47,7 +49,7 @@ class Layout:
         self.space, self.bad = self.tokens, self.tokens + 1
         self.width = self.tokens + 2
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
-        self.team, self.level, self.pairing = team, level, pairing
+        self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         trap = states  # one more state, that nothing leads out of
         floor = states + 1  # and one outside of all spans: see reduce.h
         self.cell = np.dtype(next(t for t in CELLS if floor < 1 << 8 * np.dtype(t).itemsize))
@@ -91,12 +93,12 @@ class Layout:
             "HOLES": self.holes,
             "START": self.start,
             "CELL": CELLS[self.cell.type],
-            "PART": CELLS[PARTS[self.cell.type]],
             "TABLE_BYTES": len(self.tables),
             "TABLE_SHARED": int(self.table_shared),
             "TEAM": self.team,
+            "AT_ONCE": self.at_once,
             "FIRST_CHUNK": self.first_chunk,
-            "LEVEL": self.level,
+            "WINDOW_WORDS": self.window,
             "CHUNK": self.chunk,
             "FAN": self.fan,
         }
@@ -109,16 +111,16 @@ class Layout:
 
     @property
     def tile_bytes(self) -> int:
-        """Of shared memory, for the stacks of a tile and for what is reduced again."""
-        part = np.dtype(PARTS[self.cell.type]).itemsize
+        """Of shared memory, for the stacks of a tile and for the window: see `Bench`."""
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
-        return whole(self.team * (self.level + 1), 16) * part + columns * self.cell.itemsize
+        return whole(self.team * self.window * 33, 32 * 4) // 32 * 4 + columns * self.cell.itemsize
 
     def teams_at_once(self, shared: int) -> int:
         """Blocks that a processor of the GPU has room for, by threads and by shared memory."""
-        return max(1, min(THREADS_AT_ONCE // self.team, SHARED_IN_ALL // (shared + OWN_SHARED)))
+        shared += OWN_SHARED + OWN_OF_A_THREAD * self.team
+        return max(1, min(self.at_once // self.team, SHARED_IN_ALL // shared))
 
     @property
     def stack_bytes(self) -> int:
@@ -137,7 +139,7 @@ class Layout:
 
     def tile_ints(self, tiles: int) -> int:
         """Room for what is known of tiles: see `Tiles` in tiles.h."""
-        return tiles * (4 + 2 * (self.team + 1) + self.team)
+        return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team)
 
     def unit_ints(self, units: int) -> int:
         """Room for what is known of units: see `Units` in units.h."""

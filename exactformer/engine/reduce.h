@@ -83,7 +83,7 @@ template <class Entry, int STEP> struct Reducer {
     // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it.
     // `end` puts the last of these behind the stack, where there is a row more than it can be high.
     __device__ void end() { stacks[top] = (Entry)state; }
-    __device__ inline Entry left(int i) const { return entry(i + (i >= floor())); }
+    __device__ inline Entry &left(int i) const { return entry(i + (i >= floor())); }
 };
 
 // Counts the parentheses of a chunk or unit and adds its least depth to the tree.

@@ -16,7 +16,7 @@ struct Units {
 };
 
 // How many units there are before each tile.
-template <int N> __device__ void add_up_units(Tiles &tiles, int bound, int *control) {
+template <int N> __device__ void add_up_units(Tiles &tiles, int *control) {
     int each = ceil_div(tiles.count, N), units = 0, all;
     int first = at_most(threadIdx.x * each, tiles.count), last = at_most(first + each, tiles.count);
     for (int i = first; i < last; i++) units += tiles.head[i].z;
@@ -25,10 +25,7 @@ template <int N> __device__ void add_up_units(Tiles &tiles, int bound, int *cont
         tiles.head[i].w = units;
         units += tiles.head[i].z;
     }
-    if (threadIdx.x == 0) {
-        control[UNITS] = all;
-        if (all > bound) control[ERROR] = NO_ROOM;
-    }
+    if (threadIdx.x == 0) control[UNITS] = all;
 }
 
 __device__ void describe_units(int block, const Tiles &tiles, Units &units) {
