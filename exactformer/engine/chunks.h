@@ -33,12 +33,6 @@ struct Round {
     __device__ int opening(int chunk) const { return shape[chunk] >> 16 & 255; }
 };
 
-// The most of x over the threads before this one, or -1.
-template <int N> __device__ int most_before(int x) {
-    int all;
-    return scan_before<N>(x, -1, [](int a, int b) { return at_least(a, b); }, &all);
-}
-
 // The tree of least depths. A level's nodes come in groups of FAN, padded so that groups are whole;
 // the node of a group is on the level above.
 __device__ constexpr int above(int size) { return ceil_div(ceil_div(size, FAN), FAN) * FAN; }

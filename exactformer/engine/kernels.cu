@@ -24,12 +24,12 @@
 //
 // A comb is one long chain of such maps, a balanced tree is mostly reduced, and nothing asks which.
 //
-// Malformed text is never given a value: the last row of the table but one is a state that nothing
-// leads out of, its value is the token BAD, and BAD leads every state there. Parentheses that do not
+// Malformed text is never given a value: there is a state that nothing leads out of, its value is the
+// token BAD, and BAD leads every state there. Parentheses that do not
 // pair up set the error in the control block.
 //
 // Glossary
-//   state    the number of a row of the table: what was read of a span.
+//   state    what was read of a span: FIRST_STATE + the number of a row of the table.
 //   table    table[state * WIDTH + token] is the next state; with CLOSE for the token, the token of
 //            the span's value, or BAD.
 //   item     32 bits of a text after the first round: a token, OPENED | state, or MAPPED | map.
@@ -42,9 +42,9 @@
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
-// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, START,
-// CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile),
-// AT_ONCE (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
+// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
+// (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
+// (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -55,7 +55,8 @@ typedef unsigned char Byte;
 typedef unsigned int Item;
 typedef CELL Cell;
 
-enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2, FLOOR = STATES - 1 };
+enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
+enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1, STARTED = FLOOR - 1 };  // and QUIET
 enum { THREADS = FAN * FAN };  // of a block, but for those that take a tile: TEAM
 enum { MAP_BYTES = (VALUES + 15) / 16 * 16 };
 enum { ERROR, MAPS, RESULT, BRACKETS, UNITS, LENGTH, ITEMS, ROUNDS, ARRIVED };  // in `control`

@@ -51,23 +51,28 @@ class Layout:
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         trap = states  # one more state, that nothing leads out of
-        floor = states + 1  # and one outside of all spans: see reduce.h
-        self.cell = np.dtype(next(t for t in CELLS if floor < 1 << 8 * np.dtype(t).itemsize))
+        quiet, started, floor = states + 1 + np.arange(3)  # and some more: see reduce.h
+        self.states = states + 4
+        first = self.width  # number of the first state in a cell, which may be a token as well
+        highest = first + self.states - 1
+        self.cell = np.dtype(next(t for t in CELLS if highest < 1 << 8 * np.dtype(t).itemsize))
         table = np.full((states + 1, self.width), trap)
         table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
         table[:, self.space] = np.arange(states + 1)
         table[:, CLOSE] = self.bad
         value = automaton.value
         table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        self.states, self.start = states + 2, automaton.start
-        outside = np.full((1, self.width), floor)
-        whole_table = np.concatenate([table, outside])
-        whole_table[:, OPEN] = self.start
+        outside = np.full(self.width, floor)
+        outside[self.space] = quiet
+        whole_table = np.vstack([table, outside, table[automaton.start], outside]) + first
+        whole_table[[*range(trap + 1), started], CLOSE] -= first
+        whole_table[:, OPEN] = started + first
         cells, maps = [whole_table], np.zeros((0, 16))
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
-            cells += [np.append(enter, 0), onward]  # nothing enters outside of spans
+            enter = [*enter, 0, enter[automaton.start], 0]  # nothing enters outside of spans
+            cells += [np.array(enter), onward]
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)
             maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
@@ -91,7 +96,6 @@ class Layout:
             "VALUES": self.values,
             "STATES": self.states,
             "HOLES": self.holes,
-            "START": self.start,
             "CELL": CELLS[self.cell.type],
             "TABLE_BYTES": len(self.tables),
             "TABLE_SHARED": int(self.table_shared),

@@ -11,8 +11,10 @@ template <class Entry, int N> struct Column {
     }
 };
 
-// FLOOR is the state outside of all spans that were opened in the chunk. It is left for START, and all
-// tokens lead back to it: what is read there, and what a span becomes that is closed there, is kept.
+// FLOOR is the state outside of all spans that were opened in the chunk. It is left for STARTED, and all
+// tokens lead back to it: what is read there, and what a span becomes that is closed there, is kept. But
+// white space leads to QUIET, which is the same otherwise. A span is closed where the table has not a
+// state but a token: what the span becomes.
 template <class Entry, int STEP> struct Reducer {
     const Cell *table;
     const Byte *pool;
@@ -26,50 +28,44 @@ template <class Entry, int STEP> struct Reducer {
         : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
           state(FLOOR), around(FLOOR) {}
 
-    // A token, or what stands for `(` with the state inside, or for `)` with a map. There are no
-    // branches to speak of: the threads of a warp read different things.
+    // A token, or what stands for `(` with the state inside, or for `)` with a map.
     __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
         unsigned int found = inside;
         if (!opens) found = table[state * WIDTH + (closes ? CLOSE : item)];
-        if (opens) open();
-        if (closes && state != FLOOR) {
-            if (sizeof(Entry) == 4 && (item & MAPPED)) found = apply(pool, item, found);
-            item = found;
-            found = close(item);
-        }
-        go_on(found, item);
+        go_on(item, opens, found);
     }
     // The same of plain tokens, for which the table has all.
     __device__ inline void take(unsigned int token) {
-        unsigned int found = table[state * WIDTH + token];
-        if (token == OPEN) open();
-        if (token == CLOSE && state != FLOOR) {
-            token = found;
-            found = close(token);
-        }
-        go_on(found, token);
+        go_on(token, token == OPEN, table[state * WIDTH + token]);
     }
-    __device__ inline void go_on(unsigned int found, Item item) {
+    // There are no branches to speak of: the threads of a warp read different things. Below the bottom
+    // there is something to read, which nobody asks about.
+    __device__ inline void go_on(Item item, bool opens, unsigned int found) {
+        Item entry = opens ? state : item;
+        if (found < FIRST_STATE) {
+            entry = found;
+            if (sizeof(Entry) == 4 && (item & MAPPED)) entry = apply(pool, item, entry);
+            found = table[around * WIDTH + entry];
+            top -= STEP;
+            around = stacks[top - STEP];
+        }
+        bool kept = sizeof(Entry) == 4 ? opens || found == FLOOR : found >= STARTED;
+        if (kept) {
+            stacks[top] = (Entry)entry;
+            top += STEP;
+        }
+        if (opens) around = state;
         state = found;
-        if (found == FLOOR && item != SPACE) {
-            push(item);
-            ground = top;
-        }
     }
-    __device__ inline void push(Item entry) {
-        stacks[top] = (Entry)entry;
-        top += STEP;
+    // Has the search of `end` begin here, where it may.
+    __device__ inline void rest() {
+        if (state == FLOOR) ground = top;
     }
-    __device__ inline void open() {
-        push(state);
-        around = state;
-    }
-    // The state around a span that has become this token.
-    __device__ inline unsigned int close(Item token) {
-        unsigned int found = table[around * WIDTH + token];
-        top -= STEP;
-        around = stacks[at_least(top - STEP, bottom)];
-        return found;
+    // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it. The
+    // last of these comes to lie behind the stack, where there is a row more than it can be high.
+    __device__ void end() {
+        while (ground < top && (stacks[ground] < FIRST_STATE || is_close(stacks[ground]))) ground += STEP;
+        stacks[top] = (Entry)state;
     }
     __device__ int closing() const {
         int count = 0;
@@ -80,9 +76,6 @@ template <class Entry, int STEP> struct Reducer {
     __device__ int height() const { return (top - bottom) / STEP; }
     __device__ int floor() const { return (ground - bottom) / STEP; }
     __device__ int opening() const { return (top - ground) / STEP; }
-    // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it.
-    // `end` puts the last of these behind the stack, where there is a row more than it can be high.
-    __device__ void end() { stacks[top] = (Entry)state; }
     __device__ inline Entry &left(int i) const { return entry(i + (i >= floor())); }
 };
 

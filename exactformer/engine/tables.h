@@ -14,8 +14,9 @@ struct Tables {
         __syncthreads();
         memory = copy;
 #endif
-        maps = memory, next = (const Cell *)(memory + HOLES), enter = next + STATES * WIDTH;
-        onward = enter + STATES;
+        maps = memory, next = (const Cell *)(memory + HOLES) - FIRST_STATE * WIDTH;
+        enter = next + (FIRST_STATE + STATES) * WIDTH - FIRST_STATE;
+        onward = enter + FIRST_STATE + STATES;
     }
 };
 
@@ -93,7 +94,7 @@ struct Through {
 
     __device__ void reset() {
 #pragma unroll
-        for (int v = 0; v < VALUES; v++) value[v] = FIRST_VALUE + v, state[v] = 0;
+        for (int v = 0; v < VALUES; v++) value[v] = FIRST_VALUE + v, state[v] = FLOOR;
     }
     __device__ void enter(const Tables &tables, Cell around) {
 #pragma unroll

@@ -99,9 +99,10 @@ __device__ void reduce_bytes_of(Chunk &reducer, size_t start, const Byte *text, 
         if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
         Byte read[16];  // all before the first is used, since they do not wait for each other
 #pragma unroll
-        for (int k = 0; k < 16; k++) read[k] = tokens[words[k / 4] >> 8 * (k % 4) & 255];
+        for (int k = 0; k < 16; k++) read[k] = tokens[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
 #pragma unroll
         for (int k = 0; k < 16; k++) reducer.take(read[k]);
+        reducer.rest();
     }
     for (; at < end; at++) {
         reducer.take(tokens[text[at]]);

@@ -62,5 +62,6 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
         reducer.take(token);
         token = next;
     }
+    reducer.rest();
     return seen >> BRACKET_BITS & 3;
 }
