@@ -6,17 +6,18 @@
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
 
 enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
-enum { NODE = 0x1fff, BRACKET_BITS = 13 };    // in `next`, which is negative if a lexeme ended before
+enum { NODE = 0x1fff, BRACKET_BITS = 13, ENDED = 0x8000 };  // in `next`
 
 struct Lexer {
+    typedef unsigned short Step;
     const Byte *columns;  // of a byte
     const Byte *before;   // of a byte: the node that it leaves to a chunk that it is not in
-    const short *next;    // by node and column: the next node | kind of bracket | a lexeme ended before
+    const Step *next;     // by node and column: the next node | kind of bracket | a lexeme ended before
     const Byte *tokens;   // of a node
     int width;
 
     __device__ Lexer(const uint4 *memory, int nodes, int width_)
-        : columns((const Byte *)memory), before(columns + 256), next((const short *)(before + 256)),
+        : columns((const Byte *)memory), before(columns + 256), next((const Step *)(before + 256)),
           tokens((const Byte *)(next + nodes * width_)), width(width_) {}
     __device__ int step(int node, int byte) const { return next[node * width + columns[byte]]; }
 };
@@ -30,11 +31,13 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
     size_t at = start, end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
     int node = start ? lexer.before[text[start - 1]] : BLANKS, seen = 0;
     int bottom = reducer.bottom;
-    int row = node == BLANKS ? bottom : bottom - STEP;  // a lexeme of the chunk before comes first
+    int row = node == BLANKS ? bottom : bottom - STEP;  // below is room for one of the chunk before
     auto look = [&](int byte) {
         int next = lexer.step(node, byte);
-        if (next < 0 && row >= bottom) reducer.stacks[row] = lexer.tokens[node];
-        if (next < 0) row += STEP;
+        if (next & ENDED) {
+            reducer.stacks[row] = lexer.tokens[node];
+            row += STEP;
+        }
         seen |= next;
         node = next & NODE;
     };
@@ -44,13 +47,13 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
         unsigned int words[4] = {some.x, some.y, some.z, some.w};
         if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
 #pragma unroll
-        for (int k = 0; k < 16; k++) look(words[k / 4] >> 8 * (k % 4) & 255);
+        for (int k = 0; k < 16; k++) look(__byte_perm(words[k / 4], 0, 0x4440 + k % 4));
     }
     for (; at < end; at++) look(text[at]);
     if (node != BLANKS && row >= bottom) {
         for (; at < length && node > UNKNOWN_MARK; at++) {
             int next = lexer.step(node, text[at]);
-            if (next < 0) break;
+            if (next & ENDED) break;
             node = next & NODE;
         }
         reducer.stacks[row] = lexer.tokens[node];
