@@ -125,7 +125,7 @@ class GpuEngine:
         rests = torch.empty(cells * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
         given = [text.data_ptr(), len(text), control.data_ptr(), of_tiles.data_ptr(), table]
         given += [*lexer, rests.data_ptr()]
-        shared = layout.tile_bytes + lexer_bytes + layout.shared_bytes
+        shared = layout.tile_bytes + lexer_bytes
         self._run_on_tiles(kernel, tiles, given, shared)
         # All that follows is prepared while the GPU reads the text.
         items = 2 * bound * (layout.longest + 2)

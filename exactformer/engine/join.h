@@ -1,20 +1,18 @@
-// Join: what the chunks of a tile have left is reduced again, by fewer and fewer threads.
+// Join: what the chunks of a block have left is reduced again, by fewer and fewer threads.
 //
 // What is left of neighbouring chunks is joined, then of pairs of them, of fours: the `)` of the right
 // half close the `(` of the left half, the nearest first, and the tokens between go into the spans that
 // they are in. Nothing moves: the tokens of a chunk are used up from their front, its `(` from their
-// end. A join goes through no more than what disappears by it. All of a tile becomes a single unit,
-// unless a join would take too long: MOST is so many that no tile has more than MOST_UNITS units.
+// end. A join goes through no more than what disappears by it. All of a block becomes a single unit,
+// unless a join would take too long: it stops where so many spans are closed that no block is left with
+// more than MOST_UNITS units, since only 8 + 4 + 2 + 1 joins have as many.
 
-typedef Reducer<Cell, Column<Cell, TEAM>::STEP> Chunk;
-enum { TILE = TEAM * FIRST_CHUNK };
-enum { MOST_UNITS = 16, MOST = TILE / MOST_UNITS };  // only 8 + 4 + 2 + 1 joins have as many `)`
-static_assert(TEAM % MOST_UNITS == 0, "halves down to the joins of more than MOST spans");
+enum { MOST_UNITS = 16 };
 
-// A set of threads, in shared memory, from which threads may take out different ones.
-struct Some {
-    enum { LANES = TEAM < 32 ? TEAM : 32 };
-    unsigned int word[TEAM / LANES];
+// A set of the N threads, in shared memory, from which threads may take out different ones.
+template <int N> struct Some {
+    enum { LANES = N < 32 ? N : 32 };
+    unsigned int word[N / LANES];
 
     __device__ void fill(bool member) {
         unsigned int bits = __ballot_sync(~0u, member);
@@ -45,71 +43,86 @@ struct Some {
     }
 };
 
-// What is left of each thread's chunk, by places in the stacks.
-struct Left {
-    unsigned short front[TEAM], ground[TEAM], top[TEAM];  // of tokens and `)`; their end; of `(`
-    Some with_tokens, with_opens;
+// What is left of a thread's chunk, by places in the stacks.
+struct alignas(8) Remains {
+    unsigned short front, ground, top;  // of tokens and `)`; their end, where `(` begin; where they end
 };
-static_assert((FIRST_CHUNK + 1) * Column<Cell, TEAM>::STEP <= 1 << 16, "places take 16 bits");
+template <int N> struct Left {
+    Remains of[N];
+    Some<N> with_tokens, with_opens;
+};
 
-// What is left of threads [first, middle) and [middle, end).
-__device__ void join(Left &left, const Cell *table, Cell *stacks, int first, int middle, int end) {
-    enum { STEP = Column<Cell, TEAM>::STEP };
+// What is left of threads [first, middle) and [middle, end), in whose stacks this one's piece is. No
+// more than `most` spans are closed, or somewhat more.
+template <int N, class Entry, int STEP>
+__device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most, int first, int middle,
+                     int end) {
     first = at_least(left.with_tokens.last(first, middle), first);  // `(` before these are not next to
     end = at_most(left.with_opens.first(middle, end) + 1, end);     // the tokens up to these `(`
     int opener = left.with_opens.last(first, middle), reader = left.with_tokens.first(middle, end);
     if (opener < first || reader == end) return;
-    int top = left.top[opener], ground = left.ground[opener];
-    int at = left.front[reader], behind = left.ground[reader];
-    unsigned int state = stacks[top], token = stacks[at];
-    for (int closed = 0; closed < MOST;) {
-        unsigned int next = stacks[at + STEP];  // on its way meanwhile
-        unsigned int found = table[state * WIDTH + token];
-        if (token == CLOSE) {
-            closed++;
-            top -= STEP;
-            if (top == ground) {
-                left.top[opener] = top;
-                left.with_opens.take_out(opener);
-                opener = left.with_opens.last(first, opener);
-                if (opener < first) {  // what the span becomes is not in any other
-                    stacks[at] = (Cell)found;
-                    break;
-                }
-                top = left.top[opener], ground = left.ground[opener];
+    const Cell *table = piece.table;
+    Entry *stacks = piece.stacks;
+    Remains open = left.of[opener], read = left.of[reader];
+    int top = open.top, at = read.front;
+    unsigned int state = stacks[top], around = stacks[top - STEP], token = stacks[at], value = BAD;
+    for (int closed = 0; closed < most * STEP;) {
+        while (top != open.ground && at != read.ground) {
+            unsigned int next = stacks[at + STEP];  // on its way meanwhile
+            bool mapped = sizeof(Entry) == 4 && (token & MAPPED);
+            state = table[state * WIDTH + (mapped ? CLOSE : token)];
+            if (token == CLOSE || mapped) {
+                value = mapped ? apply(piece.pool, token, state) : state;
+                state = table[around * WIDTH + value];
+                top -= STEP;
+                around = stacks[top - STEP];
             }
-            found = table[stacks[top] * WIDTH + found];
+            token = next;
+            at += STEP;
         }
-        state = found;
-        token = next;
-        at += STEP;
-        if (at == behind) {
-            left.front[reader] = at;
+        if (top == open.ground) {
+            closed += open.top - top;
+            left.of[opener].top = top;
+            left.with_opens.take_out(opener);
+            opener = left.with_opens.last(first, opener);
+            if (opener < first) {  // what the last span became is not in any other
+                at -= STEP;
+                stacks[at] = (Entry)value;
+                break;
+            }
+            open = left.of[opener];
+            top = open.top, around = stacks[top - STEP];
+            state = table[stacks[top] * WIDTH + value];
+        }
+        if (at == read.ground) {
+            left.of[reader].front = at;
             left.with_tokens.take_out(reader);
             reader = left.with_tokens.first(reader + 1, end);
             if (reader == end) break;
-            at = left.front[reader], behind = left.ground[reader];
-            token = stacks[at];
+            read = left.of[reader];
+            at = read.front, token = stacks[at];
         }
     }
-    if (opener >= first) left.top[opener] = top, stacks[top] = (Cell)state;
-    if (reader < end) left.front[reader] = at;
+    if (opener >= first) left.of[opener].top = top, stacks[top] = (Entry)state;
+    if (reader < end) left.of[reader].front = at;
 }
 
-// What is left of all chunks of a tile, by this thread's.
-__device__ void join_all(Left &left, Chunk &chunk) {
+// What is left of all chunks of a block, each of so many entries at most: by this thread's.
+template <int N, class Piece> __device__ void join_all(Left<N> &left, Piece &piece, int entries) {
+    static_assert(N % MOST_UNITS == 0, "halves down to the joins of many spans");
     int thread = threadIdx.x;
-    chunk.end();
-    left.front[thread] = chunk.bottom, left.ground[thread] = chunk.ground, left.top[thread] = chunk.top;
-    left.with_tokens.fill(chunk.ground > chunk.bottom);
-    left.with_opens.fill(chunk.top > chunk.ground);
+    piece.end();
+    unsigned short front = piece.bottom, ground = piece.ground, top = piece.top;
+    left.of[thread] = {front, ground, top};
+    left.with_tokens.fill(ground > front);
+    left.with_opens.fill(top > ground);
     __syncthreads();
-    for (int half = 1; half < TEAM; half *= 2) {
+    for (int half = 1; half < N; half *= 2) {
         int first = thread * 2 * half;
-        if (first < TEAM) {
-            join(left, chunk.table, chunk.stacks, first, first + half, first + 2 * half);
+        if (first < N) {
+            join(left, piece, N * entries / MOST_UNITS, first, first + half, first + 2 * half);
         }
         __syncthreads();
     }
-    chunk.bottom = left.front[thread], chunk.top = left.top[thread];
+    piece.bottom = left.of[thread].front, piece.top = left.of[thread].top;
 }

@@ -74,6 +74,7 @@ __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 
 #include "chunks.h"
 #include "reduce.h"
 #include "join.h"
+#include "items.h"
 #include "tiles.h"
 #include "words.h"
 #include "match.h"
@@ -106,7 +107,8 @@ template <class Use> __device__ void each_block(const Round &round, Use use) {
     }
 }
 
-// What a block needs to reduce tiles, one after another, in shared memory; then come tables.
+// What a block needs to reduce tiles, one after another, in shared memory; then come tables of tokens
+// and the table.
 struct Bench {
     enum { STEP = Column<Cell, TEAM>::STEP };
     unsigned int *window;
@@ -117,22 +119,22 @@ struct Bench {
         : window((unsigned int *)memory),
           stacks((Cell *)(window + ceil_div(TEAM * WINDOW_WORDS * 33, 32 * 4) * 4)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
-    __device__ Chunk chunk(const Tables &tables) const {
-        return Chunk(tables.next, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
+    __device__ Chunk chunk(const Cell *table) const {
+        return Chunk(table, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
     }
 };
 
 extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     reduce_tiles(const Byte *text, long long length, int *control, int *memory,
-                 const uint4 *memory_of_tables, const Byte *tokens, Cell *rests) {
+                 const uint4 *tables, const Byte *tokens, Cell *rests) {
     Bench bench(shared_memory);
     for (int i = threadIdx.x; i < 256; i += TEAM) bench.spare[i] = tokens[i];
-    Tables tables(memory_of_tables, bench.spare + 256);
+    const Cell *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = (int)length;
     Tiles tiles(memory, ceil_div((int)length, TILE));
     for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
         __syncthreads();
-        Chunk chunk = bench.chunk(tables);
+        Chunk chunk = bench.chunk(table);
         size_t start = (size_t)tile * TILE + threadIdx.x * FIRST_CHUNK;
         reduce_bytes_of(chunk, start, text, (int)length, bench.spare);
         finish_tile(chunk, bench.window, tile, tiles, rests);
@@ -142,19 +144,20 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
 // The same of words, by a lexer that is brought to shared memory, or by one that is too large.
 template <bool SHARED>
 __device__ void reduce_words_by(const Byte *text, int length, int *control, int *memory,
-                                const uint4 *memory_of_tables, const uint4 *lexer, int nodes,
+                                const uint4 *tables, const uint4 *lexer, int nodes,
                                 int width, int lexer_bytes, Cell *rests) {
     Bench bench(shared_memory);
-    uint4 *nearby = (uint4 *)bench.spare;
-    for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) nearby[i] = lexer[i];
-    Tables tables(memory_of_tables, bench.spare + (SHARED ? lexer_bytes : 0));
+    uint4 *copy = (uint4 *)bench.spare;
+    for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) copy[i] = lexer[i];
+    void *behind = bench.spare + (SHARED ? lexer_bytes : 0);
+    const Cell *table = table_in(nearby(tables, NEXT_BYTES, behind));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = length;
     Tiles tiles(memory, ceil_div(length, TILE));
-    Lexer words(SHARED ? nearby : lexer, nodes, width);
+    Lexer words(SHARED ? copy : lexer, nodes, width);
     int brackets = 0;
     for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
         __syncthreads();
-        Chunk chunk = bench.chunk(tables);
+        Chunk chunk = bench.chunk(table);
         size_t start = (size_t)tile * TILE + threadIdx.x * FIRST_CHUNK;
         brackets |= reduce_words_of(chunk, start, text, length, words);
         finish_tile(chunk, bench.window, tile, tiles, rests);
@@ -219,8 +222,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
            const uint4 *memory_of_tables, Byte *pool, Item *rests) {
     if (control[ERROR]) return;
     Grid grid(control + ARRIVED + 1);
-    Item *stack = (Item *)shared_memory;
-    Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * Column<Item, THREADS>::STEP, 4) * 4);
+    const int row = Column<Item, THREADS>::STEP;
+    Item *stack = (Item *)shared_memory + ceil_div(row, 4) * 4;  // there is a row below
+    Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4);
     int length = control[ITEMS];
     for (int rounds = 2;; rounds++) {
         bool alone = length <= THREADS * CHUNK;

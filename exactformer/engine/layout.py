@@ -25,8 +25,8 @@ AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers
 WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = 1280  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 10  # this more for each thread
+OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
+OWN_OF_A_THREAD = 8  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 
 
@@ -67,19 +67,20 @@ class Layout:
         whole_table = np.vstack([table, outside, table[automaton.start], outside]) + first
         whole_table[[*range(trap + 1), started], CLOSE] -= first
         whole_table[:, OPEN] = started + first
-        cells, maps = [whole_table], np.zeros((0, 16))
+        cells, maps = [], np.zeros((0, 16))
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
             enter = [*enter, 0, enter[automaton.start], 0]  # nothing enters outside of spans
-            cells += [np.array(enter), onward]
+            cells = [np.array(enter), onward]
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)
             maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
         self.holes = len(maps)
-        tables = maps.astype(np.uint8).tobytes()
-        tables += b"".join(part.astype(self.cell).tobytes() for part in cells)
-        tables += bytes(-len(tables) % 16)
+        tables = _whole_lines(whole_table.astype(self.cell).tobytes())
+        self.table_bytes = len(tables)
+        tables += maps.astype(np.uint8).tobytes()
+        tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
         self.tables = np.frombuffer(tables, np.uint8)
         self.table_shared = len(self.tables) <= SHARED_TABLE
         self.map_bytes = ceil_div(self.values, 16) * 16
@@ -115,11 +116,13 @@ class Layout:
 
     @property
     def tile_bytes(self) -> int:
-        """Of shared memory, for the stacks of a tile and for the window: see `Bench`."""
+        """Of shared memory, for the window, the stacks of a tile and the table: see `Bench`."""
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
-        return whole(self.team * self.window * 33, 32 * 4) // 32 * 4 + columns * self.cell.itemsize
+        window = whole(self.team * self.window * 33, 32 * 4) // 32 * 4
+        table = self.table_bytes if self.table_shared else 0
+        return window + columns * self.cell.itemsize + table
 
     def teams_at_once(self, shared: int) -> int:
         """Blocks that a processor of the GPU has room for, by threads and by shared memory."""
@@ -129,7 +132,8 @@ class Layout:
     @property
     def stack_bytes(self) -> int:
         """Of a block's stacks in shared memory: see `Column` in reduce.h."""
-        return whole((self.chunk + 1) * (self.threads + 1), 4) * 4
+        row = self.threads + 1
+        return (whole(row, 4) + whole((self.chunk + 1) * row, 4)) * 4
 
     @property
     def compose_bytes(self) -> int:
@@ -188,6 +192,11 @@ def _holes(
             ]
         )
     return np.array(rows), enter.reshape(-1), np.array(onward)
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """With zeros up to a multiple of the bytes that are fetched at once."""
+    return data + bytes(-len(data) % 16)
 
 
 def ceil_div(whole: int, size: int) -> int:

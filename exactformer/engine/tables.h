@@ -1,22 +1,33 @@
 // What is read off the weights, and what becomes of values on their way out of nested spans.
 
-// What is read off the weights: one block of memory, brought to shared memory where it is small.
+// The beginning of what is read off the weights, brought to shared memory where all of it is small.
+__device__ inline const uint4 *nearby(const uint4 *memory, int bytes, void *room) {
+#if TABLE_SHARED
+    uint4 *copy = (uint4 *)room;
+    for (int i = threadIdx.x; i < bytes / 16; i += blockDim.x) copy[i] = memory[i];
+    __syncthreads();
+    return copy;
+#else
+    return memory;
+#endif
+}
+
+// It begins with the table, which is all that is needed to reduce.
+enum { NEXT_BYTES = ceil_div(STATES * WIDTH * sizeof(Cell), 16) * 16 };
+__device__ inline const Cell *table_in(const uint4 *memory) {
+    return (const Cell *)memory - FIRST_STATE * WIDTH;
+}
+
 struct Tables {
-    const uint4 *maps;   // of a hole that may be closed: the map of the span
     const Cell *next;    // by state and token: the table
+    const uint4 *maps;   // of a hole that may be closed: the map of the span
     const Cell *enter;   // by state: the hole that is left when a span of unknown value comes next
     const Cell *onward;  // by hole and token: the next hole
 
     __device__ Tables(const uint4 *memory, void *room) {
-#if TABLE_SHARED
-        uint4 *copy = (uint4 *)room;
-        for (int i = threadIdx.x; i < TABLE_BYTES / 16; i += blockDim.x) copy[i] = memory[i];
-        __syncthreads();
-        memory = copy;
-#endif
-        maps = memory, next = (const Cell *)(memory + HOLES) - FIRST_STATE * WIDTH;
-        enter = next + (FIRST_STATE + STATES) * WIDTH - FIRST_STATE;
-        onward = enter + FIRST_STATE + STATES;
+        memory = nearby(memory, TABLE_BYTES, room);
+        next = table_in(memory), maps = memory + NEXT_BYTES / 16;
+        enter = (const Cell *)(maps + HOLES) - FIRST_STATE, onward = enter + FIRST_STATE + STATES;
     }
 };
 
@@ -44,8 +55,7 @@ __device__ inline unsigned int pick(unsigned int low, unsigned int high, unsigne
 
 struct Through {
     enum { WORDS = (VALUES + 3) / 4 };
-    unsigned int word[WORDS];
-    Cell hole;
+    unsigned int word[WORDS], hole;
 
     __device__ void reset() {
 #pragma unroll

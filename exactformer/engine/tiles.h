@@ -5,20 +5,31 @@
 // a ) a ) ... a ) a ( s ( s ... ( s . Mostly that is one for a tile: of the side of a comb, where
 // nothing can be reduced, it is one as well.
 
+typedef Reducer<Cell, Column<Cell, TEAM>::STEP> Chunk;
+enum { TILE = TEAM * FIRST_CHUNK };
+static_assert((FIRST_CHUNK + 1) * Column<Cell, TEAM>::STEP <= 1 << 16, "places in stacks take 16 bits");
+
 // What is known of the tiles, all in one array.
 struct Tiles {
     int4 *head;      // of a tile: its first entry among the rests, entries, units, those before it
     uint2 *bounds;   // of a unit, and behind the last: entries before it; other than `(` | `)` << 16
-    int *directory;  // `)` before each FIRST_CHUNK of its entries
+    unsigned int *directory;  // of a thread: entries before its own | `)` << 16
     int count;
 
     __device__ Tiles(int *memory, int count_) : head((int4 *)memory), count(count_) {
         bounds = (uint2 *)(head + count);
-        directory = (int *)(bounds + (size_t)count * (MOST_UNITS + 1));
+        directory = (unsigned int *)(bounds + (size_t)count * (MOST_UNITS + 1));
     }
     __device__ uint2 *bounds_of(int tile) const { return bounds + (size_t)tile * (MOST_UNITS + 1); }
-    __device__ int *directory_of(int tile) const { return directory + (size_t)tile * TEAM; }
+    __device__ unsigned int *directory_of(int tile) const { return directory + (size_t)tile * TEAM; }
 };
+
+// Entries in a word of them that are `)`: no state has its number.
+__device__ inline int closes_in(unsigned int word) {
+    const unsigned int ones = ~0u / (Cell)~0, low = (ones << (8 * sizeof(Cell) - 1)) - ones;
+    unsigned int other = word ^ ones * CLOSE;  // nothing in those; all but the highest bit of each:
+    return __popc(~(((other & low) + low) | other | low));
+}
 
 // The rest of a tile whose chunks are reduced. Its entries go to the rests through `window`, some words
 // at a time, so that whole lines are written; one word of 33 there is left out, so that threads with as
@@ -26,44 +37,34 @@ struct Tiles {
 __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles &tiles, Cell *rests) {
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
     enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
-    __shared__ Left left;
-    __shared__ int closes[TEAM];  // among FIRST_CHUNK of the tile's entries
-    int thread = threadIdx.x, total;
-    closes[thread] = 0;
-    join_all(left, chunk);
-    int before = chunk.floor(), count = before + chunk.opening();
+    __shared__ Left<TEAM> left;
+    join_all(left, chunk, FIRST_CHUNK);
+    int thread = threadIdx.x, before = chunk.floor(), count = before + chunk.opening();
     // Units begin where a `)`, or a token that belongs before one, comes after a `(`.
     int opener = before ? left.with_opens.last(0, thread) : -1;
     bool apart = opener >= 0 && opener >= left.with_tokens.last(0, thread);
-    int place = sum_before<TEAM>(count | apart << 16, &total);
+    unsigned int total, all, place = sum_before<TEAM>((unsigned int)count | apart << 16, &total);
     int entries = total & 65535, units = entries ? (total >> 16) + 1 : 0, offset = place & 65535;
-    int i = -(offset % SHARE), here = 0, closing = 0;  // by words: the first entry of the next one
+    int i = -(offset % SHARE), closing = 0;  // by words: the first entry of the next one
     for (int first = 0; first < entries; first += WINDOW) {
         for (; i < count && offset + i < first + WINDOW; i += SHARE) {
-            int to = (offset + i - first) / SHARE;
+            unsigned int to = (unsigned int)(offset + i - first) / SHARE;
             to += to / 32;
             if (i >= 0 && i + SHARE <= count && (i >= before || i + SHARE <= before)) {
                 unsigned int word = 0;
                 const Cell *from = &chunk.left(i);
 #pragma unroll
-                for (int k = 0; k < SHARE; k++) {
-                    word |= (unsigned int)from[k * STEP] << k * BITS;
-                    here += i < before && from[k * STEP] == CLOSE;
-                }
+                for (int k = 0; k < SHARE; k++) word |= (unsigned int)from[k * STEP] << k * BITS;
                 window[to] = word;
+                closing += closes_in(word);
             } else {  // a word that is shared with neighbours, or by both kinds of entries
 #pragma unroll
                 for (int k = 0; k < SHARE; k++) {
                     if (i + k < 0 || i + k >= count) continue;
                     Cell entry = chunk.left(i + k);
-                    here += i + k < before && entry == CLOSE;
+                    closing += entry == CLOSE;
                     ((Cell *)(window + to))[k] = entry;
                 }
-            }
-            int next = offset + i + SHARE;
-            if (here && (next % FIRST_CHUNK == 0 || i + SHARE >= count)) {
-                atomicAdd(closes + (next - 1) / FIRST_CHUNK, here);
-                closing += here, here = 0;
             }
         }
         __syncthreads();
@@ -72,18 +73,14 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
         for (int w = thread; w < words; w += TEAM) lines[w] = window[w + w / 32];
         __syncthreads();
     }
+    unsigned int sum = sum_before<TEAM>((unsigned int)before | closing << 16, &all);
+    tiles.directory_of(tile)[thread] = offset | (sum & 0xffff0000u);
     uint2 *bounds = tiles.bounds_of(tile);
-    unsigned int all, sum;
-    if (units > 1) {
-        sum = sum_before<TEAM>((unsigned int)before | closing << 16, &all);
-        if (apart) bounds[(place >> 16) + 1] = {(unsigned int)offset, sum};
-    }
-    sum = sum_before<TEAM>((unsigned int)closes[thread] | before << 16, &all);
-    tiles.directory_of(tile)[thread] = sum & 65535;
+    if (apart) bounds[(place >> 16) + 1] = {(unsigned int)offset, sum};
     if (thread == 0) {
         tiles.head[tile] = {tile * TILE, entries, units, 0};
         bounds[0] = {0, 0};
-        bounds[units] = {(unsigned int)entries, all >> 16 | all << 16};
+        bounds[units] = {(unsigned int)entries, all};
     }
 }
 

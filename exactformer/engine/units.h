@@ -48,17 +48,34 @@ __device__ void describe_units(int block, const Tiles &tiles, Units &units) {
     describe(units.round, block, closing, opening);
 }
 
-// Number `rank` of the `)` of a tile; it is one of the unit's.
-__device__ int find_close(const Tiles &tiles, const int4 &unit, int tile, int rank, const Cell *rests) {
-    int4 head = tiles.head[tile];
-    const int *directory = tiles.directory_of(tile);
-    int low = (unit.x - head.x) / FIRST_CHUNK, count = (unsigned int)unit.z >> 16, at = unit.x;
-    for (int high = ceil_div(head.y, FIRST_CHUNK); high - low > 1;) {
-        int middle = (low + high) / 2;
-        if (directory[middle] <= rank) low = middle;
+// Entries among the rests, fetched eight bytes at a time.
+struct Window {
+    typedef unsigned long long Some;
+    enum { SHARE = sizeof(Some) / sizeof(Cell) };
+    const Some *rests;
+    unsigned int block;
+    Some some;
+
+    __device__ Window(const Cell *rests_) : rests((const Some *)rests_), block(~0u), some(0) {}
+    __device__ Cell operator[](unsigned int at) {
+        if (at / SHARE != block) {
+            block = at / SHARE;
+            some = rests[block];
+        }
+        return (Cell)(some >> 8 * sizeof(Cell) * (at % SHARE));
+    }
+};
+
+// Number `rank` of the `)` of a tile.
+__device__ int find_close(const Tiles &tiles, int tile, int rank, Window &rests) {
+    const unsigned int *directory = tiles.directory_of(tile);
+    int thread = 0;  // the last one with no more `)` before it
+    for (int high = TEAM; high - thread > 1;) {
+        int middle = (thread + high) / 2;
+        if ((int)(directory[middle] >> 16) <= rank) thread = middle;
         else high = middle;
     }
-    if (head.x + low * FIRST_CHUNK > at) at = head.x + low * FIRST_CHUNK, count = directory[low];
+    int at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
     for (;; at++) {
         if (rests[at] == CLOSE && count++ == rank) return at;
     }
@@ -73,6 +90,7 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
     int tile = units.tile[u], low = round.lowest(u);
     int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length;
     int start = unit.x;  // of what comes after the last `)`
+    Window window(rests);
     auto put = [&](Item item) {
         if (WRITE) *out++ = item;
         else ++*items;
@@ -85,14 +103,14 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
             units.segment[map] = {rank + count, inner};
         }
         opener.pass(length);
-        int close = find_close(tiles, unit, tile, rank + count, rests), first = close;
+        int close = find_close(tiles, tile, rank + count, window), first = close;
         while (first > start && rests[first - 1] != CLOSE) first--;
         for (int i = first; i < close; i++) put(rests[i]);
         put(length > 1 ? MAPPED | map : CLOSE);
         map++;
         if (!WRITE) ++*segments;
     }
-    if (closing) start = find_close(tiles, unit, tile, rank + closing - 1, rests) + 1;
+    if (closing) start = find_close(tiles, tile, rank + closing - 1, window) + 1;
     for (int i = start; i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
     int highest = low + unit.w;
@@ -128,25 +146,6 @@ __device__ void write_units(int block, const Tiles &tiles, Units &units, const C
                     out + units.round.first_item[block] + units.items[unit]);
 }
 
-// Entries among the rests, fetched 16 bytes at a time.
-struct Window {
-    const Cell *rests;
-    int block;
-    uint4 some;
-    enum { SHARE = 16 / sizeof(Cell) };
-
-    __device__ Window(const Cell *rests_) : rests(rests_), block(-1) {}
-    __device__ Cell operator[](int at) {
-        if (at / SHARE != block) {
-            block = at / SHARE;
-            some = ((const uint4 *)rests)[block];
-        }
-        int byte = at % SHARE * sizeof(Cell);
-        unsigned int word = byte & 8 ? (byte & 4 ? some.w : some.z) : byte & 4 ? some.y : some.x;
-        return (Cell)(word >> 8 * (byte & 3));
-    }
-};
-
 // The maps of a tile's segments. Each thread goes through as many entries as the others; what it makes
 // of its part of the first segment and of the last is joined with its neighbours' by a scan.
 enum { STAGED = FIRST_CHUNK * (int)sizeof(Cell) / 4 + 1 };  // words of a thread's entries, at most
@@ -167,57 +166,48 @@ __device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, c
     __shared__ Byte begins[TEAM];
     // A thread's entries are some words, an odd number from those of the next for the banks.
     int words = at_least(ceil_div(ceil_div(head.y, TEAM), (int)SHARE), 4), pitch = words | 1;
-    int step = words * SHARE, active = ceil_div(head.y, step);
+    int all_words = ceil_div(head.y, (int)SHARE), active = ceil_div(all_words, words), all;
     unsigned int inverse = 0xffffffffu / words + 1;
     const unsigned int *from = (const unsigned int *)(rests + head.x);
-    for (int i = threadIdx.x; i < ceil_div(head.y, (int)SHARE); i += TEAM) {
-        int row = __umulhi(i, inverse);  // i / words
-        staged[row * pitch + i - row * words] = from[i];
+    for (int i = threadIdx.x; i < all_words; i += TEAM) {
+        int row = __umulhi(i, inverse), more = (i + 1) * SHARE - head.y;  // i / words; not of this tile
+        staged[row * pitch + i - row * words] = more > 0 ? from[i] & ~0u >> 32 / SHARE * more : from[i];
     }
     __syncthreads();
-    int thread = threadIdx.x, start = head.x + thread * step, stop = start + step;
-    const Cell *own_entries = (const Cell *)(staged + thread * pitch) - start;
+    int thread = threadIdx.x, start = head.x + thread * words * SHARE, closing = 0;
+    const unsigned int *own_words = staged + thread * pitch;
+    for (int i = 0; i < at_most(words, all_words - thread * words); i++) {
+        closing += closes_in(own_words[i]);
+    }
+    int rank = sum_before<TEAM>(closing, &all);
     Through through;
     through.reset();
     bool begun = false;
     int ended = 0;  // the segment that ends here, and began before
-    int unit = head.w, closing = 0, all;
-    if (thread < active) {  // the last unit that begins no later; then `)` are counted
+    if (closing) {
+        int unit = head.w;  // the last unit and the last segment that begin no later
         for (int high = head.w + head.z; high - unit > 1;) {
             int middle = (unit + high) / 2;
-            if (units.record[middle].x <= start) unit = middle;
+            if ((int)((unsigned int)units.record[middle].z >> 16) <= rank) unit = middle;
             else high = middle;
         }
-        for (int u = unit; u < head.w + head.z && units.record[u].x < stop; u++) {
-            int4 record = units.record[u];
-            int last = at_most(record.x + record.y, stop);
-            for (int at = at_least(record.x, start); at < last; at++) {
-                closing += own_entries[at] == CLOSE;
-            }
-        }
-    }
-    int rank = sum_before<TEAM>(closing, &all);
-    if (closing) {
-        for (int high = end; high - segment > 1;) {  // the last segment that begins no later
+        for (int high = end; high - segment > 1;) {
             int middle = (segment + high) / 2;
             if (units.segment[middle].x <= rank) segment = middle;
             else high = middle;
         }
         int2 own = units.segment[segment];
-        int next = segment + 1 < end ? units.segment[segment + 1].x : -1;
+        auto next_one = [&]() { return segment + 1 < end ? units.segment[segment + 1].x : TILE; };
+        int next = next_one();
         Window states(rests);
         for (int behind = rank + closing; rank < behind; unit++) {
             int4 record = units.record[unit];
             int last = at_most(((unsigned int)record.z >> 16) + (record.z & 65535), behind);
-            int at = at_least(record.x, start);
-            bool cut_off = at > record.x;  // a span of which another thread has a part
-            for (; rank < last; rank++, cut_off = false) {
-                if (rank == own.x || rank == next) {  // a segment begins
-                    if (rank == next) {
-                        segment++;
-                        own = units.segment[segment];
-                        next = segment + 1 < end ? units.segment[segment + 1].x : -1;
-                    }
+            const Cell *entry = (const Cell *)own_words + at_least(record.x - start, 0);
+            bool cut_off = start > record.x;  // a span of which another thread has a part
+            while (rank < last) {
+                if (rank == next) segment++, own = units.segment[segment], next = next_one();
+                if (rank == own.x) {  // a segment begins
                     if (begun) {
                         through.store(pool, segment - 1);
                     } else {
@@ -226,18 +216,26 @@ __device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, c
                     }
                     begun = true;
                     through.reset();
-                    while (own_entries[at++] != CLOSE) {
+                    while (*entry++ != CLOSE) {
                     }
-                    continue;
+                    rank++, cut_off = false;
                 }
-                through.enter(tables, states[own.y - (rank - own.x)]);
+                int more = at_most(last, next) - rank, at = own.y - (rank - own.x);
+                if (more == 0) continue;
+                rank += more;
+                through.enter(tables, states[at]);
                 if (cut_off) {
-                    int first = at;
+                    int first = start;
                     while (first > record.x && rests[first - 1] != CLOSE) first--;
-                    for (; first < at; first++) through.read(tables, rests[first]);
+                    for (; first < start; first++) through.read(tables, rests[first]);
+                    cut_off = false;
                 }
-                for (Cell token; (token = own_entries[at++]) != CLOSE;) through.read(tables, token);
-                through.leave(tables);
+                for (;;) {
+                    for (unsigned int token; (token = *entry++) != CLOSE;) through.read(tables, token);
+                    through.leave(tables);
+                    if (--more == 0) break;
+                    through.enter(tables, states[--at]);
+                }
             }
         }
     }
