@@ -66,20 +66,29 @@ struct Window {
     }
 };
 
-// Number `rank` of the `)` of a tile.
-__device__ int find_close(const Tiles &tiles, int tile, int rank, Window &rests) {
-    const unsigned int *directory = tiles.directory_of(tile);
-    int thread = 0;  // the last one with no more `)` before it
-    for (int high = TEAM; high - thread > 1;) {
-        int middle = (thread + high) / 2;
-        if ((int)(directory[middle] >> 16) <= rank) thread = middle;
-        else high = middle;
+// The `)` of a tile, by their ranks, which are asked for in order.
+struct Closes {
+    enum { FAR = 64 };  // ranks: nearer ones are reached by going through all entries between
+    const unsigned int *directory;
+    Window entries;
+    int tile, at, count;  // the next entry to look at, and `)` before it
+
+    __device__ Closes(const Tiles &tiles, int tile_, int at_, int count_, const Cell *rests)
+        : directory(tiles.directory_of(tile_)), entries(rests), tile(tile_), at(at_), count(count_) {}
+    __device__ int operator[](int rank) {
+        if (rank - count > FAR) {
+            int thread = 0;  // the last one with no more `)` before it
+            for (int high = TEAM; high - thread > 1;) {
+                int middle = (thread + high) / 2;
+                if ((int)(directory[middle] >> 16) <= rank) thread = middle;
+                else high = middle;
+            }
+            at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
+        }
+        while (count <= rank) count += entries[at++] == CLOSE;
+        return at - 1;
     }
-    int at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
-    for (;; at++) {
-        if (rests[at] == CLOSE && count++ == rank) return at;
-    }
-}
+};
 
 // The segments of a unit and what it adds to the next text: counted, or written as well.
 template <bool WRITE>
@@ -90,7 +99,7 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
     int tile = units.tile[u], low = round.lowest(u);
     int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length;
     int start = unit.x;  // of what comes after the last `)`
-    Window window(rests);
+    Closes closes(tiles, tile, start, rank, rests);
     auto put = [&](Item item) {
         if (WRITE) *out++ = item;
         else ++*items;
@@ -103,14 +112,14 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
             units.segment[map] = {rank + count, inner};
         }
         opener.pass(length);
-        int close = find_close(tiles, tile, rank + count, window), first = close;
+        int close = closes[rank + count], first = close;
         while (first > start && rests[first - 1] != CLOSE) first--;
         for (int i = first; i < close; i++) put(rests[i]);
         put(length > 1 ? MAPPED | map : CLOSE);
         map++;
         if (!WRITE) ++*segments;
     }
-    if (closing) start = find_close(tiles, tile, rank + closing - 1, window) + 1;
+    if (closing) start = closes[rank + closing - 1] + 1;
     for (int i = start; i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
     int highest = low + unit.w;
