@@ -30,7 +30,7 @@ from exactformer.engine.automaton import SpanAutomaton
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
 ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's
 # As words.h has them: a lexeme ended before this byte; its kind of bracket, above a node's number.
-ENDS, BRACKET_BITS = 0x8000, 13
+ENDS, BRACKET_BITS = 0x2000, 14
 
 
 class TensorEngine:
@@ -247,7 +247,7 @@ class Words:
                     ends.append(unknown)
                 node = children[node, byte]
             ends[node] = token
-        if len(kinds) > 1 << BRACKET_BITS:
+        if len(kinds) > ENDS:
             return None
         used = sorted({byte for spelling in self.spellings for byte in spelling})
         columns = self.classes.astype(np.uint8)  # of bytes that no spelling has: by their class

@@ -6,7 +6,7 @@
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
 
 enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
-enum { NODE = 0x1fff, BRACKET_BITS = 13, ENDED = 0x8000 };  // in `next`
+enum { NODE = 0x1fff, ENDED = 0x2000, BRACKET_BITS = 14 };  // in `next`
 
 struct Lexer {
     typedef unsigned short Step;
@@ -19,7 +19,7 @@ struct Lexer {
     __device__ Lexer(const uint4 *memory, int nodes, int width_)
         : columns((const Byte *)memory), before(columns + 256), next((const Step *)(before + 256)),
           tokens((const Byte *)(next + nodes * width_)), width(width_) {}
-    __device__ int step(int node, int byte) const { return next[node * width + columns[byte]]; }
+    __device__ unsigned int step(int node, int column) const { return next[node * width + column]; }
 };
 
 // The tokens that begin in a thread's chunk, put in the rows of its stack, from where it takes them:
@@ -32,27 +32,34 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
     int node = start ? lexer.before[text[start - 1]] : BLANKS, seen = 0;
     int bottom = reducer.bottom;
     int row = node == BLANKS ? bottom : bottom - STEP;  // below is room for one of the chunk before
-    auto look = [&](int byte) {
-        int next = lexer.step(node, byte);
-        if (next & ENDED) {
-            reducer.stacks[row] = lexer.tokens[node];
-            row += STEP;
-        }
+    unsigned int ahead = lexer.tokens[node];  // if its lexeme ends here
+    auto look = [&](int column) {
+        unsigned int next = lexer.step(node, column), token = ahead;
         seen |= next;
         node = next & NODE;
+        ahead = lexer.tokens[node];  // on its way before it is needed
+        if (next & ENDED) {
+            reducer.stacks[row] = (Cell)token;
+            row += STEP;
+        }
     };
     uint4 some = {0, 0, 0, 0};
     if (at + 16 <= end) some = *(const uint4 *)(text + at);
     for (; at + 16 <= end; at += 16) {
         unsigned int words[4] = {some.x, some.y, some.z, some.w};
         if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
+        Byte columns[16];  // all before the first is used, since they do not wait for each other
 #pragma unroll
-        for (int k = 0; k < 16; k++) look(__byte_perm(words[k / 4], 0, 0x4440 + k % 4));
+        for (int k = 0; k < 16; k++) {
+            columns[k] = lexer.columns[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
+        }
+#pragma unroll
+        for (int k = 0; k < 16; k++) look(columns[k]);
     }
-    for (; at < end; at++) look(text[at]);
+    for (; at < end; at++) look(lexer.columns[text[at]]);
     if (node != BLANKS && row >= bottom) {
         for (; at < length && node > UNKNOWN_MARK; at++) {
-            int next = lexer.step(node, text[at]);
+            unsigned int next = lexer.step(node, lexer.columns[text[at]]);
             if (next & ENDED) break;
             node = next & NODE;
         }
