@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
 from exactformer.api import construct
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -138,6 +138,19 @@ def test_many_rounds(place, shape):
         expected = run(automaton_for(algebra), ids)
         assert engine(place, algebra).value(as_bytes(text, place)) == expected
     assert engine(place, arithmetic()).rounds >= 2 + (place != "emulated")
+
+
+@pytest.mark.parametrize("shape", ["left", "right", "zigzag"])
+def test_combs_within_tiles(place, shape):
+    """Chains that begin and end in a tile: short ones, and some that joins leave to maps."""
+    algebra, rng = arithmetic(), Random(shape)
+    for size in (40, 150, 600, 2000):
+        texts = [tree(algebra, shape, size, rng) for _ in range(8)]
+        while len(texts) > 1:
+            pairs = zip(texts[::2], texts[1::2], strict=True)
+            texts = [[OPEN, *a, algebra.first_operator, *b, CLOSE] for a, b in pairs]
+        expected = run(automaton_for(algebra), texts[0])
+        assert engine(place, algebra).value_of_ids(as_ids(texts[0], place)) == expected is not None
 
 
 def test_spaces_and_words_anywhere(place):

@@ -57,7 +57,6 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
             Item item = reducer.entry(i);
             reducer.take(item, item & OPENED, is_close(item), (Cell)(item & ~OPENED));
         }
-        reducer.rest();
     }
     __shared__ Left<THREADS> left;
     join_all(left, reducer, CHUNK);

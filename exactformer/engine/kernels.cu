@@ -111,6 +111,7 @@ template <class Use> __device__ void each_block(const Round &round, Use use) {
 // and the table.
 struct Bench {
     enum { STEP = Column<Cell, TEAM>::STEP };
+    static_assert(TEAM * WINDOW_WORDS * 4 >= STEP * sizeof(Cell), "a row below the stacks is read");
     unsigned int *window;
     Cell *stacks;
     Byte *spare;
@@ -135,7 +136,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
         __syncthreads();
         Chunk chunk = bench.chunk(table);
-        size_t start = (size_t)tile * TILE + threadIdx.x * FIRST_CHUNK;
+        int start = tile * TILE + threadIdx.x * FIRST_CHUNK;
         reduce_bytes_of(chunk, start, text, (int)length, bench.spare);
         finish_tile(chunk, bench.window, tile, tiles, rests);
     }
@@ -158,7 +159,7 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
         __syncthreads();
         Chunk chunk = bench.chunk(table);
-        size_t start = (size_t)tile * TILE + threadIdx.x * FIRST_CHUNK;
+        int start = tile * TILE + threadIdx.x * FIRST_CHUNK;
         brackets |= reduce_words_of(chunk, start, text, length, words);
         finish_tile(chunk, bench.window, tile, tiles, rests);
     }
@@ -215,6 +216,20 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     }
 }
 
+// Whether all that is left of a round of one block is one entry, or can become nothing else.
+__device__ bool concludes(const Round &round, const Item *rests, int *control) {
+    unsigned int own = threadIdx.x < round.chunks ? round.shape[threadIdx.x] : 0;
+    int entries = (own & 255) + (own >> 16), all;
+    sum_before<THREADS>(entries, &all);
+    if (all != 1 && round.chunks > 1) return false;
+    if (all == 1 ? entries == 1 : threadIdx.x == 0) {  // it is a value if it is no parenthesis
+        Item value = all == 1 && own == 1 ? rests[threadIdx.x * CHUNK] - FIRST_VALUE : VALUES;
+        control[RESULT] = value < VALUES ? (int)value : -1;
+        if (value >= VALUES) control[ERROR] = 1;
+    }
+    return true;
+}
+
 // All other rounds, which leave their texts in two buffers by turns. A text that one block can take is
 // left to the first one, which need not wait for others.
 extern "C" __global__ void __launch_bounds__(THREADS)
@@ -238,9 +253,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             reduce_items_of(block, round, text, length, tables.next, pool, stack, rests);
         });
         wait();
-        if (round.chunks <= 1) {
+        if (alone && concludes(round, rests, control)) {
             control[ROUNDS] = rounds;
-            break;
+            return;
         }
         if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
         wait();
@@ -259,11 +274,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         length = control[ITEMS];
         Item *swapped = text;
         text = other, other = swapped;
-    }
-    if (threadIdx.x == 0) {
-        bool single = length > 0 && memory[0] == 1;  // one entry is left, and it is no parenthesis
-        bool value = single && rests[0] >= FIRST_VALUE && rests[0] < FIRST_VALUE + VALUES;
-        control[RESULT] = value ? (int)rests[0] - FIRST_VALUE : -1;
-        if (!value) control[ERROR] = 1;
     }
 }

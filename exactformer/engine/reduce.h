@@ -20,7 +20,7 @@ template <class Entry, int STEP> struct Reducer {
     const Byte *pool;
     Entry *stacks;       // of all threads: entry i of this one is stacks[bottom + i * STEP]
     int bottom, top;     // where its stack begins, and ends,
-    int ground;          // and where those entries end that no `(` of this chunk comes before
+    int ground;          // and, in the end, where the entries end that no `(` of it comes before
     unsigned int state;  // of the innermost span that was opened in this chunk,
     unsigned int around; // and of the one around it: the top of the stack, at hand when it is needed
 
@@ -57,14 +57,18 @@ template <class Entry, int STEP> struct Reducer {
         if (opens) around = state;
         state = found;
     }
-    // Has the search of `end` begin here, where it may.
-    __device__ inline void rest() {
-        if (state == FLOOR) ground = top;
-    }
-    // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it. The
-    // last of these comes to lie behind the stack, where there is a row more than it can be high.
+    // What is left: first all that is no state, then the states that belong to `(`. The entry of a `(`
+    // in the stack is the state around it; in a rest, inside it. The last of these comes to lie behind
+    // the stack, where there is a row more than it can be high.
     __device__ void end() {
-        while (ground < top && (stacks[ground] < FIRST_STATE || is_close(stacks[ground]))) ground += STEP;
+        int low = 0, high = height();
+        while (low < high) {
+            int middle = (low + high) / 2;
+            Entry found = entry(middle);
+            if (found < FIRST_STATE || (sizeof(Entry) == 4 && (found & MAPPED))) low = middle + 1;
+            else high = middle;
+        }
+        ground = bottom + low * STEP;
         stacks[top] = (Entry)state;
     }
     __device__ int closing() const {

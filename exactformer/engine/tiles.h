@@ -84,24 +84,27 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     }
 }
 
-// Bytes of the text, or token ids: `tokens` says what each byte is.
-__device__ void reduce_bytes_of(Chunk &reducer, size_t start, const Byte *text, int length,
-                                const Byte *tokens) {
-    if (start >= length) return;
-    size_t at = start, end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
+// Goes through some bytes of the text, by a number for each; the next 16 are on their way meanwhile.
+template <class Use>
+__device__ inline void each_number(const Byte *bytes, int count, const Byte *numbers, Use use) {
     uint4 some = {0, 0, 0, 0};
-    if (at + 16 <= end) some = *(const uint4 *)(text + at);
-    for (; at + 16 <= end; at += 16) {
+    if (count >= 16) some = *(const uint4 *)bytes;
+    int i = 0;
+    for (; i + 16 <= count; i += 16) {
         unsigned int words[4] = {some.x, some.y, some.z, some.w};
-        if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
-        Byte read[16];  // all before the first is used, since they do not wait for each other
+        if (i + 32 <= count) some = *(const uint4 *)(bytes + i + 16);
+        Byte found[16];  // all before the first is used, since they do not wait for each other
 #pragma unroll
-        for (int k = 0; k < 16; k++) read[k] = tokens[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
+        for (int k = 0; k < 16; k++) found[k] = numbers[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
 #pragma unroll
-        for (int k = 0; k < 16; k++) reducer.take(read[k]);
-        reducer.rest();
+        for (int k = 0; k < 16; k++) use(found[k]);
     }
-    for (; at < end; at++) {
-        reducer.take(tokens[text[at]]);
-    }
+    for (; i < count; i++) use(numbers[bytes[i]]);
+}
+
+// Bytes of the text, or token ids: `tokens` says what each byte is.
+__device__ void reduce_bytes_of(Chunk &reducer, int start, const Byte *text, int length,
+                                const Byte *tokens) {
+    int count = at_most(length - start, (int)FIRST_CHUNK);
+    each_number(text + start, count, tokens, [&](Byte token) { reducer.take(token); });
 }

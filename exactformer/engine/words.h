@@ -24,16 +24,15 @@ struct Lexer {
 
 // The tokens that begin in a thread's chunk, put in the rows of its stack, from where it takes them:
 // no stack is higher than what was read. Returns the kinds of brackets, a bit each.
-__device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *text, int length,
+__device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *text, int length,
                                       const Lexer &lexer) {
     if (start >= length) return 0;
     enum { STEP = Column<Cell, TEAM>::STEP };
-    size_t at = start, end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
+    int count = at_most(length - start, (int)FIRST_CHUNK), bottom = reducer.bottom;
     int node = start ? lexer.before[text[start - 1]] : BLANKS, seen = 0;
-    int bottom = reducer.bottom;
     int row = node == BLANKS ? bottom : bottom - STEP;  // below is room for one of the chunk before
-    unsigned int ahead = lexer.tokens[node];  // if its lexeme ends here
-    auto look = [&](int column) {
+    unsigned int ahead = lexer.tokens[node];            // if its lexeme ends here
+    each_number(text + start, count, lexer.columns, [&](Byte column) {
         unsigned int next = lexer.step(node, column), token = ahead;
         seen |= next;
         node = next & NODE;
@@ -42,23 +41,9 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
             reducer.stacks[row] = (Cell)token;
             row += STEP;
         }
-    };
-    uint4 some = {0, 0, 0, 0};
-    if (at + 16 <= end) some = *(const uint4 *)(text + at);
-    for (; at + 16 <= end; at += 16) {
-        unsigned int words[4] = {some.x, some.y, some.z, some.w};
-        if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
-        Byte columns[16];  // all before the first is used, since they do not wait for each other
-#pragma unroll
-        for (int k = 0; k < 16; k++) {
-            columns[k] = lexer.columns[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
-        }
-#pragma unroll
-        for (int k = 0; k < 16; k++) look(columns[k]);
-    }
-    for (; at < end; at++) look(lexer.columns[text[at]]);
+    });
     if (node != BLANKS && row >= bottom) {
-        for (; at < length && node > UNKNOWN_MARK; at++) {
+        for (int at = start + count; at < length && node > UNKNOWN_MARK; at++) {
             unsigned int next = lexer.step(node, lexer.columns[text[at]]);
             if (next & ENDED) break;
             node = next & NODE;
@@ -72,6 +57,5 @@ __device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *
         reducer.take(token);
         token = next;
     }
-    reducer.rest();
     return seen >> BRACKET_BITS & 3;
 }
