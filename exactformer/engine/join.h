@@ -3,11 +3,8 @@
 // What is left of neighbouring chunks is joined, then of pairs of them, of fours: the `)` of the right
 // half close the `(` of the left half, the nearest first, and the tokens between go into the spans that
 // they are in. Nothing moves: the tokens of a chunk are used up from their front, its `(` from their
-// end. A join goes through no more than what disappears by it. All of a block becomes a single unit,
-// unless a join would take too long: it stops where so many spans are closed that no block is left with
-// more than MOST_UNITS units, since only 8 + 4 + 2 + 1 joins have as many.
-
-enum { MOST_UNITS = 16 };
+// end. A join goes through no more than what disappears by it, and stops where that would take long:
+// then the rest is left to maps. All of a block becomes a single unit, or a few.
 
 // A set of the N threads, in shared memory, from which threads may take out different ones.
 template <int N> struct Some {
@@ -52,8 +49,8 @@ template <int N> struct Left {
     Some<N> with_tokens, with_opens;
 };
 
-// What is left of threads [first, middle) and [middle, end), in whose stacks this one's piece is. No
-// more than `most` spans are closed, or somewhat more.
+// What is left of threads [first, middle) and [middle, end), whose stacks are those of this piece. It
+// stops at the end of a chunk where no less than `most` spans are closed.
 template <int N, class Entry, int STEP>
 __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most, int first, int middle,
                      int end) {
@@ -107,9 +104,8 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
     if (reader < end) left.of[reader].front = at;
 }
 
-// What is left of all chunks of a block, each of so many entries at most: by this thread's.
-template <int N, class Piece> __device__ void join_all(Left<N> &left, Piece &piece, int entries) {
-    static_assert(N % MOST_UNITS == 0, "halves down to the joins of many spans");
+// What is left of all chunks of a block: of this thread's.
+template <int N, class Piece> __device__ void join_all(Left<N> &left, Piece &piece, int most) {
     int thread = threadIdx.x;
     piece.end();
     unsigned short front = piece.bottom, ground = piece.ground, top = piece.top;
@@ -119,9 +115,7 @@ template <int N, class Piece> __device__ void join_all(Left<N> &left, Piece &pie
     __syncthreads();
     for (int half = 1; half < N; half *= 2) {
         int first = thread * 2 * half;
-        if (first < N) {
-            join(left, piece, N * entries / MOST_UNITS, first, first + half, first + 2 * half);
-        }
+        if (first < N) join(left, piece, most, first, first + half, first + 2 * half);
         __syncthreads();
     }
     piece.bottom = left.of[thread].front, piece.top = left.of[thread].top;

@@ -210,9 +210,13 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     unsigned int *staged = (unsigned int *)(room + 2 * TEAM * MAP_BYTES);
     Tables tables(memory_of_tables, staged + ceil_div(TEAM * STAGED, 4) * 4);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
+    int segments = control[MAPS];
+    int4 next = tiles.head[blockIdx.x];
     for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
+        int4 head = next;
+        if (tile + gridDim.x < tiles.count) next = tiles.head[tile + gridDim.x];  // on its way meanwhile
         __syncthreads();
-        compose_tile(tile, tiles, units, rests, tables, pool, control[MAPS], room, staged);
+        compose_tile(head, units, rests, tables, pool, segments, room, staged);
     }
 }
 

@@ -7,6 +7,8 @@
 
 typedef Reducer<Cell, Column<Cell, TEAM>::STEP> Chunk;
 enum { TILE = TEAM * FIRST_CHUNK };
+enum { MOST_UNITS = 16 };  // of a tile: no more than 8 + 4 + 2 + 1 joins have spans enough to stop
+static_assert(TEAM % MOST_UNITS == 0, "halves down to those");
 static_assert((FIRST_CHUNK + 1) * Column<Cell, TEAM>::STEP <= 1 << 16, "places in stacks take 16 bits");
 
 // What is known of the tiles, all in one array.
@@ -38,7 +40,7 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
     enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
     __shared__ Left<TEAM> left;
-    join_all(left, chunk, FIRST_CHUNK);
+    join_all(left, chunk, TILE / MOST_UNITS);
     int thread = threadIdx.x, before = chunk.floor(), count = before + chunk.opening();
     // Units begin where a `)`, or a token that belongs before one, comes after a `(`.
     int opener = before ? left.with_opens.last(0, thread) : -1;

@@ -17,14 +17,24 @@ struct Units {
 
 // How many units there are before each tile.
 template <int N> __device__ void add_up_units(Tiles &tiles, int *control) {
+    const int many = 16;  // loads on their way at the same time
     int each = ceil_div(tiles.count, N), units = 0, all;
     int first = at_most(threadIdx.x * each, tiles.count), last = at_most(first + each, tiles.count);
-    for (int i = first; i < last; i++) units += tiles.head[i].z;
+    auto each_tile = [&](auto use) {
+        for (int start = first; start < last; start += many) {
+            int some[many];
+#pragma unroll
+            for (int k = 0; k < many; k++) some[k] = start + k < last ? tiles.head[start + k].z : 0;
+#pragma unroll
+            for (int k = 0; k < many; k++) use(start + k, some[k]);
+        }
+    };
+    each_tile([&](int, int here) { units += here; });
     units = sum_before<N>(units, &all);
-    for (int i = first; i < last; i++) {
-        tiles.head[i].w = units;
-        units += tiles.head[i].z;
-    }
+    each_tile([&](int tile, int here) {
+        if (tile < last) tiles.head[tile].w = units;
+        units += here;
+    });
     if (threadIdx.x == 0) control[UNITS] = all;
 }
 
@@ -159,11 +169,10 @@ __device__ void write_units(int block, const Tiles &tiles, Units &units, const C
 // of its part of the first segment and of the last is joined with its neighbours' by a scan.
 enum { STAGED = FIRST_CHUNK * (int)sizeof(Cell) / 4 + 1 };  // words of a thread's entries, at most
 
-__device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, const Cell *rests,
+__device__ void compose_tile(const int4 &head, const Units &units, const Cell *rests,
                              const Tables &tables, Byte *pool, int segments_in_all, Byte *room,
                              unsigned int *staged) {
     enum { SHARE = 4 / sizeof(Cell) };
-    int4 head = tiles.head[tile];
     auto first_segment = [&](int unit) {
         return unit < units.round.chunks
                    ? units.round.first_map[unit / THREADS] + units.segments[unit]
@@ -173,17 +182,21 @@ __device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, c
     if (segment == end) return;  // of the whole tile, so that no thread waits for the others
     Byte *tails = room, *heads = room + TEAM * MAP_BYTES;
     __shared__ Byte begins[TEAM];
+    __shared__ int2 some[TEAM];  // of the segments: mostly that is all
+    int thread = threadIdx.x;
+    if (none + thread < end) some[thread] = units.segment[none + thread];
+    auto segment_at = [&](int i) { return i - none < TEAM ? some[i - none] : units.segment[i]; };
     // A thread's entries are some words, an odd number from those of the next for the banks.
     int words = at_least(ceil_div(ceil_div(head.y, TEAM), (int)SHARE), 4), pitch = words | 1;
     int all_words = ceil_div(head.y, (int)SHARE), active = ceil_div(all_words, words), all;
     unsigned int inverse = 0xffffffffu / words + 1;
     const unsigned int *from = (const unsigned int *)(rests + head.x);
-    for (int i = threadIdx.x; i < all_words; i += TEAM) {
+    for (int i = thread; i < all_words; i += TEAM) {
         int row = __umulhi(i, inverse), more = (i + 1) * SHARE - head.y;  // i / words; not of this tile
         staged[row * pitch + i - row * words] = more > 0 ? from[i] & ~0u >> 32 / SHARE * more : from[i];
     }
     __syncthreads();
-    int thread = threadIdx.x, start = head.x + thread * words * SHARE, closing = 0;
+    int start = head.x + thread * words * SHARE, closing = 0;
     const unsigned int *own_words = staged + thread * pitch;
     for (int i = 0; i < at_most(words, all_words - thread * words); i++) {
         closing += closes_in(own_words[i]);
@@ -202,11 +215,11 @@ __device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, c
         }
         for (int high = end; high - segment > 1;) {
             int middle = (segment + high) / 2;
-            if (units.segment[middle].x <= rank) segment = middle;
+            if (segment_at(middle).x <= rank) segment = middle;
             else high = middle;
         }
-        int2 own = units.segment[segment];
-        auto next_one = [&]() { return segment + 1 < end ? units.segment[segment + 1].x : TILE; };
+        int2 own = segment_at(segment);
+        auto next_one = [&]() { return segment + 1 < end ? segment_at(segment + 1).x : TILE; };
         int next = next_one();
         Window states(rests);
         for (int behind = rank + closing; rank < behind; unit++) {
@@ -215,7 +228,7 @@ __device__ void compose_tile(int tile, const Tiles &tiles, const Units &units, c
             const Cell *entry = (const Cell *)own_words + at_least(record.x - start, 0);
             bool cut_off = start > record.x;  // a span of which another thread has a part
             while (rank < last) {
-                if (rank == next) segment++, own = units.segment[segment], next = next_one();
+                if (rank == next) segment++, own = segment_at(segment), next = next_one();
                 if (rank == own.x) {  // a segment begins
                     if (begun) {
                         through.store(pool, segment - 1);
