@@ -182,9 +182,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
          Item *next, long long capacity) {
     Grid grid(control + ARRIVED);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
-    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, control);
+    Units units(memory_of_units, (int)bound, 0);
+    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, units.tile, control);
     grid.wait();
-    Units units(memory_of_units, (int)bound, control[UNITS]);
+    units.round.chunks = control[UNITS];
     Round &round = units.round;
     each_block(round, [&](int block) { describe_units(block, tiles, units); });
     grid.wait();

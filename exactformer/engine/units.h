@@ -15,8 +15,8 @@ struct Units {
           round((int *)(segment + 2 * (size_t)bound), bound, count) {}
 };
 
-// How many units there are before each tile.
-template <int N> __device__ void add_up_units(Tiles &tiles, int *control) {
+// How many units there are before each tile, and which tile each is of.
+template <int N> __device__ void add_up_units(Tiles &tiles, int *tile_of, int *control) {
     const int many = 16;  // loads on their way at the same time
     int each = ceil_div(tiles.count, N), units = 0, all;
     int first = at_most(threadIdx.x * each, tiles.count), last = at_most(first + each, tiles.count);
@@ -33,7 +33,7 @@ template <int N> __device__ void add_up_units(Tiles &tiles, int *control) {
     units = sum_before<N>(units, &all);
     each_tile([&](int tile, int here) {
         if (tile < last) tiles.head[tile].w = units;
-        units += here;
+        for (int end = units + here; units < end; units++) tile_of[units] = tile;
     });
     if (threadIdx.x == 0) control[UNITS] = all;
 }
@@ -41,19 +41,13 @@ template <int N> __device__ void add_up_units(Tiles &tiles, int *control) {
 __device__ void describe_units(int block, const Tiles &tiles, Units &units) {
     int unit = block * THREADS + threadIdx.x, closing = 0, opening = 0;
     if (unit < units.round.chunks) {
-        int tile = 0;  // the last one with no more units before it
-        for (int high = tiles.count; high - tile > 1;) {
-            int middle = (tile + high) / 2;
-            if (tiles.head[middle].w <= unit) tile = middle;
-            else high = middle;
-        }
+        int tile = units.tile[unit];
         int4 head = tiles.head[tile];
         const uint2 *bounds = tiles.bounds_of(tile) + unit - head.w;
         uint2 begin = bounds[0], end = bounds[1];
         int before = (end.y & 65535) - (begin.y & 65535), rank = begin.y >> 16;
         closing = (int)(end.y >> 16) - rank, opening = (int)(end.x - begin.x) - before;
         units.record[unit] = {head.x + (int)begin.x, before, closing | rank << 16, opening};
-        units.tile[unit] = tile;
     }
     describe(units.round, block, closing, opening);
 }
