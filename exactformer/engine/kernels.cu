@@ -15,18 +15,19 @@
 //             only the innermost span is written to the next text.
 //
 // Each is in a file of its own; tables.h holds what is read off the weights, chunks.h what a round
-// knows of its chunks, and words.h reads texts whose tokens are not single bytes.
+// knows of its chunks, and words.h reads texts whose tokens are not single bytes. What the chunks of a
+// block leave is JOINED first, in shared memory, by fewer and fewer of its threads (join.h), so that
+// of a bushy tree little is left to match.
 //
-// The FIRST ROUND, which reads the text, does more at once (join.h, tiles.h, units.h). A block reduces
-// a whole TILE: what its chunks leave is joined, in shared memory, by fewer and fewer of its threads. A
-// few UNITS are left of a tile, each of the form above, and they are matched as chunks are later. A
+// The FIRST ROUND, which reads the text, takes more at once (tiles.h, units.h): a block a whole TILE.
+// One UNIT is left of it, or a few, each of the form above, and they are matched as chunks are later. A
 // segment between units may be long, so that all threads of a block compose its map together.
 //
 // A comb is one long chain of such maps, a balanced tree is mostly reduced, and nothing asks which.
 //
 // Malformed text is never given a value: there is a state that nothing leads out of, its value is the
-// token BAD, and BAD leads every state there. Parentheses that do not
-// pair up set the error in the control block.
+// token BAD, and BAD leads every state there. Parentheses that do not pair up set the error in the
+// control block.
 //
 // Glossary
 //   state    what was read of a span: FIRST_STATE + the number of a row of the table.

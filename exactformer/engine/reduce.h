@@ -11,10 +11,10 @@ template <class Entry, int N> struct Column {
     }
 };
 
-// FLOOR is the state outside of all spans that were opened in the chunk. It is left for STARTED, and all
-// tokens lead back to it: what is read there, and what a span becomes that is closed there, is kept. But
-// white space leads to QUIET, which is the same otherwise. A span is closed where the table has not a
-// state but a token: what the span becomes.
+// FLOOR is the state outside of all spans that were opened in the chunk. It is left for STARTED, and
+// all tokens lead back to it: what is read there, and what a span becomes that is closed there, is
+// kept. But white space leads to QUIET, which is the same otherwise. A span is closed where the table
+// has not a state but a token: what the span becomes.
 template <class Entry, int STEP> struct Reducer {
     const Cell *table;
     const Byte *pool;
