@@ -21,12 +21,11 @@ template <class Entry, int STEP> struct Reducer {
     Entry *stacks;       // of all threads: entry i of this one is stacks[bottom + i * STEP]
     int bottom, top;     // where its stack begins, and ends,
     int ground;          // and, in the end, where the entries end that no `(` of it comes before
-    unsigned int state;  // of the innermost span that was opened in this chunk,
-    unsigned int around; // and of the one around it: the top of the stack, at hand when it is needed
+    unsigned int state;  // of the innermost span that was opened in this chunk
 
     __device__ Reducer(const Cell *table_, const Byte *pool_, Entry *stacks_, int bottom_)
         : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
-          state(FLOOR), around(FLOOR) {}
+          state(FLOOR) {}
 
     // A token, or what stands for `(` with the state inside, or for `)` with a map.
     __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
@@ -38,23 +37,23 @@ template <class Entry, int STEP> struct Reducer {
     __device__ inline void take(unsigned int token) {
         go_on(token, token == OPEN, table[state * WIDTH + token]);
     }
-    // There are no branches to speak of: the threads of a warp read different things. Below the bottom
-    // there is something to read, which nobody asks about.
+    // There are no branches to speak of: the threads of a warp read different things. So the state
+    // around the innermost span is fetched in any case, at the same time as what is found, which the
+    // compiler would not do; below the bottom there is something to read as well.
     __device__ inline void go_on(Item item, bool opens, unsigned int found) {
+        unsigned int around = *(volatile Entry *)(stacks + top - STEP);
         Item entry = opens ? state : item;
         if (found < FIRST_STATE) {
             entry = found;
             if (sizeof(Entry) == 4 && (item & MAPPED)) entry = apply(pool, item, entry);
             found = table[around * WIDTH + entry];
             top -= STEP;
-            around = stacks[top - STEP];
         }
         bool kept = sizeof(Entry) == 4 ? opens || found == FLOOR : found >= STARTED;
         if (kept) {
             stacks[top] = (Entry)entry;
             top += STEP;
         }
-        if (opens) around = state;
         state = found;
     }
     // What is left: first all that is no state, then the states that belong to `(`. The entry of a `(`
