@@ -38,7 +38,8 @@
 //   rest     entries that a chunk or a unit did not reduce.
 //   low      the least depth inside a chunk; with minima over FAN, FAN*FAN ... chunks, a tree.
 //   control  error, maps in use, result, brackets seen, units of the first round, length of the
-//            text, items of the text of this round, rounds, blocks that have arrived somewhere.
+//            text, items of the text of this round, rounds, tiles that were taken in turn, blocks
+//            that have arrived somewhere.
 //
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
@@ -60,7 +61,7 @@ enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
 enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1, STARTED = FLOOR - 1 };  // and QUIET
 enum { THREADS = FAN * FAN };  // of a block, but for those that take a tile: TEAM
 enum { MAP_BYTES = (VALUES + 15) / 16 * 16 };
-enum { ERROR, MAPS, RESULT, BRACKETS, UNITS, LENGTH, ITEMS, ROUNDS, ARRIVED };  // in `control`
+enum { ERROR, MAPS, RESULT, BRACKETS, UNITS, LENGTH, ITEMS, ROUNDS, TAKEN, ARRIVED };  // in `control`
 enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; more are searched again
 #define OPENED 0x80000000u
 #define MAPPED 0x40000000u
@@ -126,28 +127,40 @@ struct Bench {
     }
 };
 
+// Tiles, taken by blocks in turn: some need much longer than others. `read` has a thread's chunk reduced.
+template <class Read>
+__device__ void reduce_each_tile(const Bench &bench, const Cell *table, Tiles &tiles, int *control,
+                                 Cell *rests, Read read) {
+    __shared__ int next;
+    for (int tile = blockIdx.x; tile < tiles.count; tile = next) {
+        int turn = 0;
+        __syncthreads();
+        if (threadIdx.x == 0) turn = atomicAdd(control + TAKEN, 1);  // comes while the text is read
+        Chunk chunk = bench.chunk(table);
+        read(chunk, tile * TILE + (int)threadIdx.x * FIRST_CHUNK);
+        if (threadIdx.x == 0) next = gridDim.x + turn;
+        finish_tile(chunk, bench.window, tile, tiles, rests);
+    }
+}
+
 extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
-    reduce_tiles(const Byte *text, long long length, int *control, int *memory,
-                 const uint4 *tables, const Byte *tokens, Cell *rests) {
+    reduce_tiles(const Byte *text, long long length, int *control, int *memory, const uint4 *tables,
+                 const Byte *tokens, Cell *rests) {
     Bench bench(shared_memory);
     for (int i = threadIdx.x; i < 256; i += TEAM) bench.spare[i] = tokens[i];
     const Cell *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = (int)length;
     Tiles tiles(memory, ceil_div((int)length, TILE));
-    for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
-        __syncthreads();
-        Chunk chunk = bench.chunk(table);
-        int start = tile * TILE + threadIdx.x * FIRST_CHUNK;
+    reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         reduce_bytes_of(chunk, start, text, (int)length, bench.spare);
-        finish_tile(chunk, bench.window, tile, tiles, rests);
-    }
+    });
 }
 
 // The same of words, by a lexer that is brought to shared memory, or by one that is too large.
 template <bool SHARED>
 __device__ void reduce_words_by(const Byte *text, int length, int *control, int *memory,
-                                const uint4 *tables, const uint4 *lexer, int nodes,
-                                int width, int lexer_bytes, Cell *rests) {
+                                const uint4 *tables, const uint4 *lexer, int nodes, int width,
+                                int lexer_bytes, Cell *rests) {
     Bench bench(shared_memory);
     uint4 *copy = (uint4 *)bench.spare;
     for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) copy[i] = lexer[i];
@@ -157,18 +170,14 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     Tiles tiles(memory, ceil_div(length, TILE));
     Lexer words(SHARED ? copy : lexer, nodes, width);
     int brackets = 0;
-    for (int tile = blockIdx.x; tile < tiles.count; tile += gridDim.x) {
-        __syncthreads();
-        Chunk chunk = bench.chunk(table);
-        int start = tile * TILE + threadIdx.x * FIRST_CHUNK;
+    reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         brackets |= reduce_words_of(chunk, start, text, length, words);
-        finish_tile(chunk, bench.window, tile, tiles, rests);
-    }
+    });
     if (brackets & ~control[BRACKETS]) atomicOr(control + BRACKETS, brackets);
 }
 
 #define LEXED(name, shared)                                                                         \
-    extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)                                 \
+    extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)                              \
         name(const Byte *text, long long length, int *control, int *memory, const uint4 *tables,    \
              const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests) {  \
         reduce_words_by<shared>(text, (int)length, control, memory, tables, lexer, (int)nodes,      \
