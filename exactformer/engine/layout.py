@@ -26,7 +26,7 @@ WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
 OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 8  # this more for each thread
+OWN_OF_A_THREAD = 9  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 
 
