@@ -218,8 +218,8 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     if (control[ERROR]) return;
     Units units(memory_of_units, (int)bound, control[UNITS]);
     Byte *room = (Byte *)shared_memory;
-    unsigned int *staged = (unsigned int *)(room + 2 * TEAM * MAP_BYTES);
-    Tables tables(memory_of_tables, staged + ceil_div(TEAM * STAGED, 4) * 4);
+    uint4 *staged = (uint4 *)(room + 2 * TEAM * MAP_BYTES);
+    Tables tables(memory_of_tables, staged + ceil_div(TILE * sizeof(Cell), 16));
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     int segments = control[MAPS];
     int4 next = tiles.head[blockIdx.x];

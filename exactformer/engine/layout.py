@@ -138,8 +138,7 @@ class Layout:
     @property
     def compose_bytes(self) -> int:
         """Of shared memory, for the maps and the entries of a tile."""
-        words = self.first_chunk * self.cell.itemsize // 4 + 1
-        return 2 * self.team * self.map_bytes + whole(self.team * words, 4) * 4
+        return 2 * self.team * self.map_bytes + whole(self.tile * self.cell.itemsize, 16)
 
     @property
     def shared_bytes(self) -> int:

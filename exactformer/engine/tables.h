@@ -1,5 +1,20 @@
 // What is read off the weights, and what becomes of values on their way out of nested spans.
 
+// A line from the GPU's main memory to shared memory, while the thread goes on; and the end of that.
+__device__ inline void copy_line(uint4 *to, const uint4 *from) {
+#ifdef EMULATED
+    *to = *from;
+#else
+    unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+#endif
+}
+__device__ inline void wait_for_copies() {
+#ifndef EMULATED
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // The beginning of what is read off the weights, brought to shared memory where all of it is small.
 __device__ inline const uint4 *nearby(const uint4 *memory, int bytes, void *room) {
 #if TABLE_SHARED

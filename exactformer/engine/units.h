@@ -161,11 +161,9 @@ __device__ void write_units(int block, const Tiles &tiles, Units &units, const C
 
 // The maps of a tile's segments. Each thread goes through as many entries as the others; what it makes
 // of its part of the first segment and of the last is joined with its neighbours' by a scan.
-enum { STAGED = FIRST_CHUNK * (int)sizeof(Cell) / 4 + 1 };  // words of a thread's entries, at most
-
 __device__ void compose_tile(const int4 &head, const Units &units, const Cell *rests,
                              const Tables &tables, Byte *pool, int segments_in_all, Byte *room,
-                             unsigned int *staged) {
+                             uint4 *staged) {
     enum { SHARE = 4 / sizeof(Cell) };
     auto first_segment = [&](int unit) {
         return unit < units.round.chunks
@@ -174,26 +172,27 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
     };
     int none = first_segment(head.w), end = first_segment(head.w + head.z), segment = none;
     if (segment == end) return;  // of the whole tile, so that no thread waits for the others
+    int thread = threadIdx.x;
+    const uint4 *from = (const uint4 *)(rests + head.x);
+    for (int i = thread; i < ceil_div(head.y, 4 * SHARE); i += TEAM) copy_line(staged + i, from + i);
     Byte *tails = room, *heads = room + TEAM * MAP_BYTES;
     __shared__ Byte begins[TEAM];
     __shared__ int2 some[TEAM];  // of the segments: mostly that is all
-    int thread = threadIdx.x;
     if (none + thread < end) some[thread] = units.segment[none + thread];
     auto segment_at = [&](int i) { return i - none < TEAM ? some[i - none] : units.segment[i]; };
-    // A thread's entries are some words, an odd number from those of the next for the banks.
-    int words = at_least(ceil_div(ceil_div(head.y, TEAM), (int)SHARE), 4), pitch = words | 1;
+    // A thread's entries are some words, an odd number, so that threads ask different banks for theirs.
+    int words = at_least(ceil_div(ceil_div(head.y, TEAM), (int)SHARE), 4) | 1;
     int all_words = ceil_div(head.y, (int)SHARE), active = ceil_div(all_words, words), all;
-    unsigned int inverse = 0xffffffffu / words + 1;
-    const unsigned int *from = (const unsigned int *)(rests + head.x);
-    for (int i = thread; i < all_words; i += TEAM) {
-        int row = __umulhi(i, inverse), more = (i + 1) * SHARE - head.y;  // i / words; not of this tile
-        staged[row * pitch + i - row * words] = more > 0 ? from[i] & ~0u >> 32 / SHARE * more : from[i];
-    }
+    wait_for_copies();
     __syncthreads();
-    int start = head.x + thread * words * SHARE, closing = 0;
-    const unsigned int *own_words = staged + thread * pitch;
-    for (int i = 0; i < at_most(words, all_words - thread * words); i++) {
+    int start = thread * words * SHARE, closing = 0;
+    const Cell *entries = (const Cell *)staged;
+    const unsigned int *own_words = (const unsigned int *)staged + thread * words;
+    for (int i = 0; i < at_most(words, head.y / SHARE - thread * words); i++) {
         closing += closes_in(own_words[i]);
+    }
+    if (thread == active - 1) {  // what is less than a word
+        for (int i = head.y / SHARE * SHARE; i < head.y; i++) closing += entries[i] == CLOSE;
     }
     int rank = sum_before<TEAM>(closing, &all);
     Through through;
@@ -219,8 +218,9 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
         for (int behind = rank + closing; rank < behind; unit++) {
             int4 record = units.record[unit];
             int last = at_most(((unsigned int)record.z >> 16) + (record.z & 65535), behind);
-            const Cell *entry = (const Cell *)own_words + at_least(record.x - start, 0);
-            bool cut_off = start > record.x;  // a span of which another thread has a part
+            int begin = record.x - head.x, first = at_least(begin, start);
+            while (first > begin && entries[first - 1] != CLOSE) first--;  // in part another thread's
+            const Cell *entry = entries + first;
             while (rank < last) {
                 if (rank == next) segment++, own = segment_at(segment), next = next_one();
                 if (rank == own.x) {  // a segment begins
@@ -234,18 +234,12 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
                     through.reset();
                     while (*entry++ != CLOSE) {
                     }
-                    rank++, cut_off = false;
+                    rank++;
                 }
                 int more = at_most(last, next) - rank, at = own.y - (rank - own.x);
                 if (more == 0) continue;
                 rank += more;
                 through.enter(tables, states[at]);
-                if (cut_off) {
-                    int first = start;
-                    while (first > record.x && rests[first - 1] != CLOSE) first--;
-                    for (; first < start; first++) through.read(tables, rests[first]);
-                    cut_off = false;
-                }
                 for (;;) {
                     for (unsigned int token; (token = *entry++) != CLOSE;) through.read(tables, token);
                     through.leave(tables);
