@@ -159,6 +159,31 @@ __device__ void write_units(int block, const Tiles &tiles, Units &units, const C
                     out + units.round.first_item[block] + units.items[unit]);
 }
 
+// States of spans further and further out, which are entries in falling order: some at a time. The
+// threads of a warp ask for more in the same step, so that none waits for what another one fetches, and
+// the next ones are always on their way.
+struct Outward {
+    typedef unsigned long long Some;
+    enum { SHARE = sizeof(Some) / sizeof(Cell), BITS = 8 * sizeof(Cell) };
+    const Some *rests;
+    int block, lowest, shift;  // the last one that was fetched, and the last one that will be
+    Some high, low, next;
+
+    __device__ Outward(const Cell *rests_, int first, int count) : rests((const Some *)rests_) {
+        int end = first + 1;
+        block = end / SHARE, lowest = (end - count) / SHARE, shift = end % SHARE * BITS;
+        high = rests[block], low = fetch(), next = fetch();
+    }
+    __device__ Some fetch() { return --block >= lowest ? rests[block] : 0; }
+    // The next ones, the first of them highest.
+    __device__ Some take() {
+        Some some = low >> shift | high << 1 << (8 * sizeof(Some) - 1 - shift);
+        high = low, low = next, next = fetch();
+        return some;
+    }
+    __device__ static Cell first_of(Some some) { return (Cell)(some >> (8 * sizeof(Some) - BITS)); }
+};
+
 // The maps of a tile's segments. Each thread goes through as many entries as the others; what it makes
 // of its part of the first segment and of the last is joined with its neighbours' by a scan.
 __device__ void compose_tile(const int4 &head, const Units &units, const Cell *rests,
@@ -214,7 +239,6 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
         int2 own = segment_at(segment);
         auto next_one = [&]() { return segment + 1 < end ? segment_at(segment + 1).x : TILE; };
         int next = next_one();
-        Window states(rests);
         for (int behind = rank + closing; rank < behind; unit++) {
             int4 record = units.record[unit];
             int last = at_most(((unsigned int)record.z >> 16) + (record.z & 65535), behind);
@@ -236,15 +260,21 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
                     }
                     rank++;
                 }
-                int more = at_most(last, next) - rank, at = own.y - (rank - own.x);
+                int more = at_most(last, next) - rank;
                 if (more == 0) continue;
+                Outward states(rests, own.y - (rank - own.x), more);
                 rank += more;
-                through.enter(tables, states[at]);
-                for (;;) {
-                    for (unsigned int token; (token = *entry++) != CLOSE;) through.read(tables, token);
-                    through.leave(tables);
-                    if (--more == 0) break;
-                    through.enter(tables, states[--at]);
+                while (more) {
+                    Outward::Some some = states.take();
+                    int here = at_most(more, (int)Outward::SHARE);
+                    more -= here;
+                    for (; here; here--, some <<= Outward::BITS) {
+                        through.enter(tables, Outward::first_of(some));
+                        for (unsigned int token; (token = *entry++) != CLOSE;) {
+                            through.read(tables, token);
+                        }
+                        through.leave(tables);
+                    }
                 }
             }
         }
