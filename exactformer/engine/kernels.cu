@@ -69,6 +69,7 @@ enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; m
 __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
+__device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
@@ -217,9 +218,8 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
             const uint4 *memory_of_tables, Byte *pool) {
     if (control[ERROR]) return;
     Units units(memory_of_units, (int)bound, control[UNITS]);
-    Byte *room = (Byte *)shared_memory;
-    uint4 *staged = (uint4 *)(room + 2 * TEAM * MAP_BYTES);
-    Tables tables(memory_of_tables, staged + ceil_div(TILE * sizeof(Cell), 16));
+    const int room = max_of(ceil_div(TILE * sizeof(Cell), 16), 2 * TEAM * MAP_BYTES / 16);
+    Tables tables(memory_of_tables, shared_memory + room);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     int segments = control[MAPS];
     int4 next = tiles.head[blockIdx.x];
@@ -227,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
         int4 head = next;
         if (tile + gridDim.x < tiles.count) next = tiles.head[tile + gridDim.x];  // on its way meanwhile
         __syncthreads();
-        compose_tile(head, units, rests, tables, pool, segments, room, staged);
+        compose_tile(head, units, rests, tables, pool, segments, shared_memory);
     }
 }
 

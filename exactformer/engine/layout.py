@@ -137,8 +137,8 @@ class Layout:
 
     @property
     def compose_bytes(self) -> int:
-        """Of shared memory, for the maps and the entries of a tile."""
-        return 2 * self.team * self.map_bytes + whole(self.tile * self.cell.itemsize, 16)
+        """Of shared memory, for the entries of a tile, and then for maps."""
+        return max(2 * self.team * self.map_bytes, whole(self.tile * self.cell.itemsize, 16))
 
     @property
     def shared_bytes(self) -> int:

@@ -92,12 +92,6 @@ struct Through {
     __device__ void go_through(const Byte *pool, int number) {
         map(*(const uint4 *)(pool + (size_t)number * MAP_BYTES));
     }
-    __device__ void load(const Byte *pool, int number) {
-        uint4 map = *(const uint4 *)(pool + (size_t)number * MAP_BYTES);
-        unsigned int all[4] = {map.x, map.y, map.z, map.w};
-#pragma unroll
-        for (int w = 0; w < WORDS; w++) word[w] = all[w];
-    }
     __device__ void store(Byte *pool, int map) const {
         unsigned int all[4] = {~0u / 17, ~0u / 17, ~0u / 17, ~0u / 17};  // NONE everywhere
 #pragma unroll
@@ -105,6 +99,10 @@ struct Through {
         *(uint4 *)(pool + (size_t)map * MAP_BYTES) = {all[0], all[1], all[2], all[3]};
     }
 };
+
+// The entry that a value has in the map that changes none, and what another map makes of it.
+__device__ inline Byte map_entry(int value) { return value < VALUES ? value : NONE; }
+__device__ inline Byte go_through_one(const Byte *map, Byte entry) { return map[entry]; }
 
 __device__ inline Item apply(const Byte *pool, Item map, Item token) {
     Byte value = token == BAD ? NONE : token - FIRST_VALUE;
@@ -138,15 +136,16 @@ struct Through {
 #pragma unroll
         for (int v = 0; v < VALUES; v++) value[v] = value[v] == BAD ? BAD : map[value[v]];
     }
-    __device__ void load(const Byte *pool, int number) {
-#pragma unroll
-        for (int v = 0; v < VALUES; v++) value[v] = pool[(size_t)number * MAP_BYTES + v];
-    }
     __device__ void store(Byte *pool, int map) const {
 #pragma unroll
         for (int v = 0; v < VALUES; v++) pool[(size_t)map * MAP_BYTES + v] = (Byte)value[v];
     }
 };
+
+__device__ inline Byte map_entry(int value) { return value < VALUES ? FIRST_VALUE + value : BAD; }
+__device__ inline Byte go_through_one(const Byte *map, Byte entry) {
+    return entry == BAD ? BAD : map[entry - FIRST_VALUE];
+}
 
 __device__ inline Item apply(const Byte *pool, Item map, Item token) {
     return token == BAD ? BAD : pool[(size_t)(map & ~MAPPED) * MAP_BYTES + token - FIRST_VALUE];

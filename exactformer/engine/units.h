@@ -184,11 +184,44 @@ struct Outward {
     __device__ static Cell first_of(Some some) { return (Cell)(some >> (8 * sizeof(Some) - BITS)); }
 };
 
+// Maps of the threads of a block, joined from each thread where a segment begins to the next one: for
+// groups of threads at once, each value of each by a thread.
+struct Joined {
+    enum { GROUP = 16 };
+    static_assert(TEAM % GROUP == 0, "groups");
+    Byte *parts, *joined;  // of a thread: its own map; with those before it in its group
+
+    __device__ Joined(void *room) : parts((Byte *)room), joined(parts + TEAM * MAP_BYTES) {}
+    __device__ void join(const Some<TEAM> &begins) {
+#pragma unroll 1
+        for (int i = threadIdx.x; i < TEAM / GROUP * MAP_BYTES; i += TEAM) {
+            int first = i / MAP_BYTES * GROUP, entry = i % MAP_BYTES;
+            unsigned int bits = begins.word[first / begins.LANES] >> first % begins.LANES;
+            Byte value = map_entry(entry);
+#pragma unroll 4
+            for (int t = 0; t < GROUP; t++) {
+                if (bits >> t & 1) value = map_entry(entry);
+                value = go_through_one(parts + (first + t) * MAP_BYTES, value);
+                joined[(first + t) * MAP_BYTES + entry] = value;
+            }
+        }
+    }
+    // Of all threads before this one, from the last of them where a segment begins.
+    __device__ Through before(int thread, const Some<TEAM> &begins) const {
+        Through through;
+        through.reset();
+        for (int t = at_least(begins.last(0, thread), 0) | (GROUP - 1); t < thread - 1; t += GROUP) {
+            through.go_through(joined, t);
+        }
+        if (thread) through.go_through(joined, thread - 1);
+        return through;
+    }
+};
+
 // The maps of a tile's segments. Each thread goes through as many entries as the others; what it makes
-// of its part of the first segment and of the last is joined with its neighbours' by a scan.
+// of its part of the first segment and of the last is joined with its neighbours'.
 __device__ void compose_tile(const int4 &head, const Units &units, const Cell *rests,
-                             const Tables &tables, Byte *pool, int segments_in_all, Byte *room,
-                             uint4 *staged) {
+                             const Tables &tables, Byte *pool, int segments_in_all, uint4 *staged) {
     enum { SHARE = 4 / sizeof(Cell) };
     auto first_segment = [&](int unit) {
         return unit < units.round.chunks
@@ -200,8 +233,7 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
     int thread = threadIdx.x;
     const uint4 *from = (const uint4 *)(rests + head.x);
     for (int i = thread; i < ceil_div(head.y, 4 * SHARE); i += TEAM) copy_line(staged + i, from + i);
-    Byte *tails = room, *heads = room + TEAM * MAP_BYTES;
-    __shared__ Byte begins[TEAM];
+    __shared__ Some<TEAM> begins;
     __shared__ int2 some[TEAM];  // of the segments: mostly that is all
     if (none + thread < end) some[thread] = units.segment[none + thread];
     auto segment_at = [&](int i) { return i - none < TEAM ? some[i - none] : units.segment[i]; };
@@ -222,8 +254,8 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
     int rank = sum_before<TEAM>(closing, &all);
     Through through;
     through.reset();
+    int ended = -1;  // the segment that ends here, and began before
     bool begun = false;
-    int ended = 0;  // the segment that ends here, and began before
     if (closing) {
         int unit = head.w;  // the last unit and the last segment that begin no later
         for (int high = head.w + head.z; high - unit > 1;) {
@@ -248,12 +280,8 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
             while (rank < last) {
                 if (rank == next) segment++, own = segment_at(segment), next = next_one();
                 if (rank == own.x) {  // a segment begins
-                    if (begun) {
-                        through.store(pool, segment - 1);
-                    } else {
-                        through.store(heads, thread);
-                        ended = segment - 1;
-                    }
+                    if (segment > none) through.store(pool, segment - 1);
+                    if (!begun) ended = segment - 1;
                     begun = true;
                     through.reset();
                     while (*entry++ != CLOSE) {
@@ -279,27 +307,17 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
             }
         }
     }
-    through.store(tails, thread);
-    begins[thread] = begun;
+    __syncthreads();  // nobody needs entries any more: maps take their place
+    Joined maps(staged);
+    through.store(maps.parts, thread);
+    begins.fill(begun);
     __syncthreads();
-    // What is made of the segment that is open at the end of each thread's entries.
-    for (int reach = 1; reach < active; reach *= 2) {
-        bool joins = thread >= reach && !begins[thread];
-        bool other = joins && begins[thread - reach];
-        Through longer;
-        if (joins) longer.load(tails, thread - reach), longer.go_through(tails, thread);
-        __syncthreads();
-        if (joins) longer.store(tails, thread), begins[thread] = other;
-        __syncthreads();
-    }
+    maps.join(begins);
+    __syncthreads();
     if (begun && ended >= none) {
-        if (thread) through.load(tails, thread - 1);
-        else through.reset();
-        through.go_through(heads, thread);
-        through.store(pool, ended);
+        Through whole = maps.before(thread, begins);
+        whole.go_through(pool, ended);
+        whole.store(pool, ended);
     }
-    if (thread == active - 1) {
-        through.load(tails, thread);
-        through.store(pool, end - 1);
-    }
+    if (thread == active - 1) maps.before(active, begins).store(pool, end - 1);
 }
