@@ -44,8 +44,8 @@
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
-// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
-// (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
+// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
+// (of maps, where all have one), CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
 // (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     if (control[ERROR]) return;
     Units units(memory_of_units, (int)bound, control[UNITS]);
     const int room = max_of(ceil_div(TILE * sizeof(Cell), 16), 2 * TEAM * MAP_BYTES / 16);
-    Tables tables(memory_of_tables, shared_memory + room);
+    ChainTables tables(memory_of_tables, shared_memory + room);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     int segments = control[MAPS];
     int4 next = tiles.head[blockIdx.x];

@@ -98,7 +98,44 @@ struct Through {
         for (int w = 0; w < WORDS; w++) all[w] = word[w];
         *(uint4 *)(pool + (size_t)map * MAP_BYTES) = {all[0], all[1], all[2], all[3]};
     }
+    __device__ const Through &made(const Tables &) const { return *this; }
 };
+
+#if NUMBERS
+// What `compose` reads where few maps are made up of those of holes, whatever their order: these have
+// numbers.
+struct Numbers {
+    const Cell *enter, *onward;
+    const Byte *after;  // by number and hole: the number of one map after another
+    const Byte *maps;   // by number, in main memory: few are asked for
+
+    __device__ Numbers(const uint4 *memory, void *room) {
+        enum { ALL = TABLE_BYTES / 16 + ceil_div(NUMBERS * HOLES, 16), FIRST = NEXT_BYTES / 16 + HOLES };
+        maps = (const Byte *)(memory + ALL);
+        memory = nearby(memory + FIRST, (ALL - FIRST) * 16, room);
+        enter = (const Cell *)memory - FIRST_STATE, onward = enter + FIRST_STATE + STATES;
+        after = (const Byte *)(memory + TABLE_BYTES / 16 - FIRST);
+    }
+};
+
+// The same as `Through` by numbers, so that to leave a span is one look-up.
+struct Numbered {
+    unsigned int number, hole;
+
+    __device__ void reset() { number = 0, hole = 0; }
+    __device__ void enter(const Numbers &tables, Cell state) { hole = tables.enter[state]; }
+    __device__ void read(const Numbers &tables, Item token) {
+        hole = tables.onward[hole * WIDTH + token];
+    }
+    __device__ void leave(const Numbers &tables) { number = tables.after[number * HOLES + hole]; }
+    __device__ Through made(const Numbers &tables) const {
+        Through through;
+        through.reset();
+        through.go_through(tables.maps, number);
+        return through;
+    }
+};
+#endif
 
 // The entry that a value has in the map that changes none, and what another map makes of it.
 __device__ inline Byte map_entry(int value) { return value < VALUES ? value : NONE; }
@@ -140,6 +177,7 @@ struct Through {
 #pragma unroll
         for (int v = 0; v < VALUES; v++) pool[(size_t)map * MAP_BYTES + v] = (Byte)value[v];
     }
+    __device__ const Through &made(const Tables &) const { return *this; }
 };
 
 __device__ inline Byte map_entry(int value) { return value < VALUES ? FIRST_VALUE + value : BAD; }
@@ -150,6 +188,15 @@ __device__ inline Byte go_through_one(const Byte *map, Byte entry) {
 __device__ inline Item apply(const Byte *pool, Item map, Item token) {
     return token == BAD ? BAD : pool[(size_t)(map & ~MAPPED) * MAP_BYTES + token - FIRST_VALUE];
 }
+#endif
+
+// For long chains of spans.
+#if NUMBERS
+typedef Numbers ChainTables;
+typedef Numbered Chain;
+#else
+typedef Tables ChainTables;
+typedef Through Chain;
 #endif
 
 // Has a map fetched before it is needed.

@@ -221,7 +221,8 @@ struct Joined {
 // The maps of a tile's segments. Each thread goes through as many entries as the others; what it makes
 // of its part of the first segment and of the last is joined with its neighbours'.
 __device__ void compose_tile(const int4 &head, const Units &units, const Cell *rests,
-                             const Tables &tables, Byte *pool, int segments_in_all, uint4 *staged) {
+                             const ChainTables &tables, Byte *pool, int segments_in_all,
+                             uint4 *staged) {
     enum { SHARE = 4 / sizeof(Cell) };
     auto first_segment = [&](int unit) {
         return unit < units.round.chunks
@@ -244,15 +245,16 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
     __syncthreads();
     int start = thread * words * SHARE, closing = 0;
     const Cell *entries = (const Cell *)staged;
-    const unsigned int *own_words = (const unsigned int *)staged + thread * words;
-    for (int i = 0; i < at_most(words, head.y / SHARE - thread * words); i++) {
-        closing += closes_in(own_words[i]);
+    const unsigned int *all_entries = (const unsigned int *)staged;
+    for (int i = thread * words; i < at_most((thread + 1) * words, head.y / SHARE); i++) {
+        closing += closes_in(all_entries[i]);
     }
     if (thread == active - 1) {  // what is less than a word
-        for (int i = head.y / SHARE * SHARE; i < head.y; i++) closing += entries[i] == CLOSE;
+        unsigned int mask = (1u << head.y % SHARE * 8 * sizeof(Cell)) - 1;
+        closing += closes_in(all_entries[head.y / SHARE] & mask);
     }
     int rank = sum_before<TEAM>(closing, &all);
-    Through through;
+    Chain through;
     through.reset();
     int ended = -1;  // the segment that ends here, and began before
     bool begun = false;
@@ -280,7 +282,7 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
             while (rank < last) {
                 if (rank == next) segment++, own = segment_at(segment), next = next_one();
                 if (rank == own.x) {  // a segment begins
-                    if (segment > none) through.store(pool, segment - 1);
+                    if (segment > none) through.made(tables).store(pool, segment - 1);
                     if (!begun) ended = segment - 1;
                     begun = true;
                     through.reset();
@@ -309,7 +311,7 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
     }
     __syncthreads();  // nobody needs entries any more: maps take their place
     Joined maps(staged);
-    through.store(maps.parts, thread);
+    through.made(tables).store(maps.parts, thread);
     begins.fill(begun);
     __syncthreads();
     maps.join(begins);
