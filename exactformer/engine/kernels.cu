@@ -219,7 +219,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     if (control[ERROR]) return;
     Units units(memory_of_units, (int)bound, control[UNITS]);
     const int room = max_of(ceil_div(TILE * sizeof(Cell), 16), 2 * TEAM * MAP_BYTES / 16);
-    ChainTables tables(memory_of_tables, shared_memory + room);
+    ChainTables tables(memory_of_tables, kept(shared_memory + room));
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     int segments = control[MAPS];
     int4 next = tiles.head[blockIdx.x];

@@ -15,6 +15,24 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
+// A place in shared memory whose address a compiler keeps, instead of working it out at each use.
+__device__ inline uint4 *kept(uint4 *place) {
+#ifdef EMULATED
+    return place;
+#else
+    unsigned int address = (unsigned int)__cvta_generic_to_shared(place);
+    asm volatile("" : "+r"(address));
+    return (uint4 *)__cvta_shared_to_generic(address);
+#endif
+}
+
+// A cell as a number of 32 bits for good: a compiler would clear the higher ones at each use.
+__device__ inline unsigned int widened(Cell cell) {
+    unsigned int number = cell;
+    asm("" : "+r"(number));
+    return number;
+}
+
 // The beginning of what is read off the weights, brought to shared memory where all of it is small.
 __device__ inline const uint4 *nearby(const uint4 *memory, int bytes, void *room) {
 #if TABLE_SHARED

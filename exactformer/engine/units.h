@@ -300,7 +300,7 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
                     more -= here;
                     for (; here; here--, some <<= Outward::BITS) {
                         through.enter(tables, Outward::first_of(some));
-                        for (unsigned int token; (token = *entry++) != CLOSE;) {
+                        for (unsigned int token; (token = widened(*entry++)) != CLOSE;) {
                             through.read(tables, token);
                         }
                         through.leave(tables);
