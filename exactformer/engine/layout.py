@@ -28,7 +28,7 @@ WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
 OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 9  # this more for each thread
+OWN_OF_A_THREAD = 8  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 
 
@@ -85,7 +85,9 @@ class Layout:
         tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
         self.tables_bytes = len(tables)
         self.table_shared = len(tables) <= SHARED_TABLE
-        self.numbers, self.chain_bytes = 0, self.shared_bytes  # for compositions of maps
+        # Bytes of those that long chains of spans need: see `ChainTables` in tables.h.
+        self.chain_bytes = len(tables) - (self.table_bytes if self.holes else 0)
+        self.numbers = 0
         numbered = products(maps, self.values) if self.holes and self.table_shared else None
         if numbered:
             numbered_maps, after = numbered
@@ -151,7 +153,8 @@ class Layout:
     def compose_bytes(self) -> int:
         """Of shared memory, for the entries of a tile, and then for maps; and for tables."""
         entries = whole(self.tile * self.cell.itemsize, 16)
-        return max(2 * self.team * self.map_bytes, entries) + self.chain_bytes
+        tables = self.chain_bytes if self.table_shared else 0
+        return max(2 * self.team * self.map_bytes, entries) + tables
 
     @property
     def shared_bytes(self) -> int:

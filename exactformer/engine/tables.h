@@ -57,9 +57,10 @@ struct Tables {
     const Cell *enter;   // by state: the hole that is left when a span of unknown value comes next
     const Cell *onward;  // by hole and token: the next hole
 
-    __device__ Tables(const uint4 *memory, void *room) {
-        memory = nearby(memory, TABLE_BYTES, room);
-        next = table_in(memory), maps = memory + NEXT_BYTES / 16;
+    // All of them, or those from a line on, are brought to shared memory.
+    __device__ Tables(const uint4 *memory, void *room, int first = 0) {
+        const uint4 *near = nearby(memory + first, TABLE_BYTES - first * 16, room) - first;
+        next = table_in(first ? memory : near), maps = near + NEXT_BYTES / 16;
         enter = (const Cell *)(maps + HOLES) - FIRST_STATE, onward = enter + FIRST_STATE + STATES;
     }
 };
@@ -120,14 +121,14 @@ struct Through {
 };
 
 #if NUMBERS
-// What `compose` reads where few maps are made up of those of holes, whatever their order: these have
-// numbers.
-struct Numbers {
+// What long chains of spans need where few maps are made up of those of holes, whatever their order:
+// these have numbers.
+struct ChainTables {
     const Cell *enter, *onward;
     const Byte *after;  // by number and hole: the number of one map after another
     const Byte *maps;   // by number, in main memory: few are asked for
 
-    __device__ Numbers(const uint4 *memory, void *room) {
+    __device__ ChainTables(const uint4 *memory, void *room) {
         enum { ALL = TABLE_BYTES / 16 + ceil_div(NUMBERS * HOLES, 16), FIRST = NEXT_BYTES / 16 + HOLES };
         maps = (const Byte *)(memory + ALL);
         memory = nearby(memory + FIRST, (ALL - FIRST) * 16, room);
@@ -141,12 +142,12 @@ struct Numbered {
     unsigned int number, hole;
 
     __device__ void reset() { number = 0, hole = 0; }
-    __device__ void enter(const Numbers &tables, Cell state) { hole = tables.enter[state]; }
-    __device__ void read(const Numbers &tables, Item token) {
+    __device__ void enter(const ChainTables &tables, Cell state) { hole = tables.enter[state]; }
+    __device__ void read(const ChainTables &tables, Item token) {
         hole = tables.onward[hole * WIDTH + token];
     }
-    __device__ void leave(const Numbers &tables) { number = tables.after[number * HOLES + hole]; }
-    __device__ Through made(const Numbers &tables) const {
+    __device__ void leave(const ChainTables &tables) { number = tables.after[number * HOLES + hole]; }
+    __device__ Through made(const ChainTables &tables) const {
         Through through;
         through.reset();
         through.go_through(tables.maps, number);
@@ -208,13 +209,14 @@ __device__ inline Item apply(const Byte *pool, Item map, Item token) {
 }
 #endif
 
-// For long chains of spans.
 #if NUMBERS
-typedef Numbers ChainTables;
 typedef Numbered Chain;
 #else
-typedef Tables ChainTables;
 typedef Through Chain;
+struct ChainTables : Tables {
+    __device__ ChainTables(const uint4 *memory, void *room)
+        : Tables(memory, room, HOLES ? NEXT_BYTES / 16 : 0) {}  // by holes nothing else is read
+};
 #endif
 
 // Has a map fetched before it is needed.
