@@ -137,8 +137,8 @@ class GpuEngine:
         known = [control.data_ptr(), of_tiles.data_ptr(), of_units.data_ptr(), bound]
         known += [rests.data_ptr()]
         self._run_together("pair", [*known, texts[0].data_ptr(), items], layout.pairing)
-        shared = layout.compose_bytes + layout.shared_bytes
-        self._run_on_tiles("compose", tiles, [*known, table, pool.data_ptr()], shared)
+        given = [*known, table, pool.data_ptr()]
+        self._run_on_tiles("compose", tiles, given, layout.compose_bytes)
         memory, rest_items = (
             self._ints(layout.round_ints(chunks)),
             self._ints(chunks * layout.chunk),

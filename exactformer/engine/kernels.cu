@@ -44,8 +44,8 @@
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
-// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
-// (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
+// The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
+// (of maps, where all have one), CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
 // (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
@@ -69,6 +69,7 @@ enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; m
 __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
+__device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
@@ -217,9 +218,8 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
             const uint4 *memory_of_tables, Byte *pool) {
     if (control[ERROR]) return;
     Units units(memory_of_units, (int)bound, control[UNITS]);
-    Byte *room = (Byte *)shared_memory;
-    unsigned int *staged = (unsigned int *)(room + 2 * TEAM * MAP_BYTES);
-    Tables tables(memory_of_tables, staged + ceil_div(TEAM * STAGED, 4) * 4);
+    const int room = max_of(ceil_div(TILE * sizeof(Cell), 16), 2 * TEAM * MAP_BYTES / 16);
+    ChainTables tables(memory_of_tables, kept(shared_memory + room));
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     int segments = control[MAPS];
     int4 next = tiles.head[blockIdx.x];
@@ -227,7 +227,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
         int4 head = next;
         if (tile + gridDim.x < tiles.count) next = tiles.head[tile + gridDim.x];  // on its way meanwhile
         __syncthreads();
-        compose_tile(head, units, rests, tables, pool, segments, room, staged);
+        compose_tile(head, units, rests, tables, pool, segments, shared_memory);
     }
 }
 

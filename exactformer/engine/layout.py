@@ -16,6 +16,8 @@ FIRST_CHUNK = 128  # bytes of the text that a thread reduces
 CHUNK = 64  # items that it reduces in later rounds
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
+MOST_NUMBERS = 255  # maps that have numbers; with more, or larger tables of them, none has
+MOST_PRODUCTS = 8 << 10  # bytes of such a table
 NONE = 15  # stands for no value in a map
 NOTED = 8  # segments of a chunk that are noted
 UNIT_INTS = 11  # of a unit, before those of a round
@@ -26,7 +28,7 @@ WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
 OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 9  # this more for each thread
+OWN_OF_A_THREAD = 8  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 
 
@@ -67,7 +69,7 @@ class Layout:
         whole_table = np.vstack([table, outside, table[automaton.start], outside]) + first
         whole_table[[*range(trap + 1), started], CLOSE] -= first
         whole_table[:, OPEN] = started + first
-        cells, maps = [], np.zeros((0, 16))
+        cells, maps = [], np.zeros((0, 16), np.int64)
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
@@ -81,8 +83,19 @@ class Layout:
         self.table_bytes = len(tables)
         tables += maps.astype(np.uint8).tobytes()
         tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
+        self.tables_bytes = len(tables)
+        self.table_shared = len(tables) <= SHARED_TABLE
+        # Bytes of those that long chains of spans need: see `ChainTables` in tables.h.
+        self.chain_bytes = len(tables) - (self.table_bytes if self.holes else 0)
+        self.numbers = 0
+        numbered = products(maps, self.values) if self.holes and self.table_shared else None
+        if numbered:
+            numbered_maps, after = numbered
+            self.numbers = len(numbered_maps)
+            tables += _whole_lines(after.tobytes())
+            self.chain_bytes = len(tables) - self.table_bytes - maps.size
+            tables += numbered_maps.tobytes()
         self.tables = np.frombuffer(tables, np.uint8)
-        self.table_shared = len(self.tables) <= SHARED_TABLE
         self.map_bytes = ceil_div(self.values, 16) * 16
         # Longer spans would keep the text from shrinking; see `finish` in kernels.cu.
         self.longest = min(longest_span(automaton, CHUNK), chunk // 4 - 2)
@@ -98,7 +111,8 @@ class Layout:
             "STATES": self.states,
             "HOLES": self.holes,
             "CELL": CELLS[self.cell.type],
-            "TABLE_BYTES": len(self.tables),
+            "NUMBERS": self.numbers,
+            "TABLE_BYTES": self.tables_bytes,
             "TABLE_SHARED": int(self.table_shared),
             "TEAM": self.team,
             "AT_ONCE": self.at_once,
@@ -137,13 +151,14 @@ class Layout:
 
     @property
     def compose_bytes(self) -> int:
-        """Of shared memory, for the maps and the entries of a tile."""
-        words = self.first_chunk * self.cell.itemsize // 4 + 1
-        return 2 * self.team * self.map_bytes + whole(self.team * words, 4) * 4
+        """Of shared memory, for the entries of a tile, and then for maps; and for tables."""
+        entries = whole(self.tile * self.cell.itemsize, 16)
+        tables = self.chain_bytes if self.table_shared else 0
+        return max(2 * self.team * self.map_bytes, entries) + tables
 
     @property
     def shared_bytes(self) -> int:
-        return len(self.tables) if self.table_shared else 0
+        return self.tables_bytes if self.table_shared else 0
 
     def tile_ints(self, tiles: int) -> int:
         """Room for what is known of tiles: see `Tiles` in tiles.h."""
@@ -192,6 +207,29 @@ def _holes(
             ]
         )
     return np.array(rows), enter.reshape(-1), np.array(onward)
+
+
+def products(
+    maps: NDArray[np.integer], values: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """All that becomes of values on their way through some of these maps, one after another: each
+    is a map as well, the first one changes nothing; and by its number and the next map's, the
+    number of both. None where there are many.
+    """
+    entries = np.arange(maps.shape[1], dtype=maps.dtype)
+    rows = [np.where(entries < values, entries, NONE).astype(maps.dtype)]
+    numbers = {rows[0].tobytes(): 0}
+    after: list[list[int]] = []
+    while len(after) < len(rows):  # rows are added while they are gone through
+        following = maps[:, rows[len(after)]]
+        for row in following:
+            if row.tobytes() not in numbers:
+                numbers[row.tobytes()] = len(rows)
+                rows.append(row)
+        if len(rows) > MOST_NUMBERS or len(rows) * len(maps) > MOST_PRODUCTS:
+            return None
+        after.append([numbers[row.tobytes()] for row in following])
+    return np.array(rows, np.uint8), np.array(after, np.uint8)
 
 
 def _whole_lines(data: bytes) -> bytes:
