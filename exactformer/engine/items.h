@@ -9,9 +9,7 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
     lows[threadIdx.x] = exists ? low : 0x7fffffff;
     if (exists) round.low[chunk] = low;
     __syncthreads();
-    int *groups = round.low + round.bound, *blocks = groups + above(round.bound);
-    int group = threadIdx.x * FAN;
-    int least = 0x7fffffff;
+    int *groups = round.low + round.bound, group = threadIdx.x * FAN, least = 0x7fffffff;
     if (threadIdx.x < FAN) {
         for (int i = 0; i < FAN; i++) least = at_most(least, lows[group + i]);
         if (block * THREADS + group < round.chunks) groups[block * FAN + threadIdx.x] = least;
@@ -21,7 +19,7 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
     __syncthreads();
     if (threadIdx.x == 0) {
         for (int i = 0; i < FAN; i++) least = at_most(least, lows[i]);
-        blocks[block] = least;
+        round.least[block] = least;
         round.rise[block] = rise;
     }
 }

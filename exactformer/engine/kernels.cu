@@ -199,16 +199,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     Round &round = units.round;
     each_block(round, [&](int block) { describe_units(block, tiles, units); });
     grid.wait();
-    if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
-    grid.wait();
-    if (control[ERROR]) return;  // seen by all blocks or by none: nothing sets it before they wait again
+    add_up_depths<THREADS>(round, control);
+    if (control[ERROR]) return;  // by all blocks or by none: they have added up the same
     each_block(round, [&](int block) { link_of(block, round); });
     grid.wait();
     each_block(round, [&](int block) { count_units(block, tiles, units, rests); });
     grid.wait();
-    if (blockIdx.x == 0) add_up_items<THREADS>(round, control, control + ITEMS, (int)capacity);
-    grid.wait();
-    if (control[ERROR]) return;
+    int maps = 0, items = add_up_items<THREADS>(round, &maps);
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        control[MAPS] = maps, control[ITEMS] = items;
+        if (items > capacity) control[ERROR] = 1;  // spans longer than any span may be
+    }
+    if (items > capacity) return;
     each_block(round, [&](int block) { write_units(block, tiles, units, rests, next); });
 }
 
@@ -255,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int row = Column<Item, THREADS>::STEP;
     Item *stack = (Item *)shared_memory + ceil_div(row, 4) * 4;  // there is a row below
     Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4);
-    int length = control[ITEMS];
+    int length = control[ITEMS], maps = control[MAPS];
     for (int rounds = 2;; rounds++) {
         bool alone = length <= THREADS * CHUNK;
         if (alone && blockIdx.x) return;
@@ -272,21 +274,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             control[ROUNDS] = rounds;
             return;
         }
-        if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
-        wait();
+        add_up_depths<THREADS>(round, control);
         if (control[ERROR]) return;
         each_block(round, [&](int block) { link_of(block, round); });
         wait();
         each_block(round, [&](int block) { match_of(block, round); });
         wait();
-        if (blockIdx.x == 0) add_up_items<THREADS>(round, control, control + ITEMS, length / 2);
-        wait();
-        if (control[ERROR]) return;
+        int most = length / 2;
+        length = add_up_items<THREADS>(round, &maps);
+        if (length > most) {  // spans longer than any span may be
+            control[ERROR] = 1;
+            return;
+        }
         each_block(round, [&](int block) {
             contract_of(block, round, rests, tables, pool, other, stack);
         });
         wait();
-        length = control[ITEMS];
         Item *swapped = text;
         text = other, other = swapped;
     }

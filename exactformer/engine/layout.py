@@ -160,7 +160,7 @@ class Layout:
             tree += size
             size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
         of_a_chunk = 5 + 2 * ceil_div(self.chunk, 32) + NOTED
-        of_a_block = 4 * (ceil_div(chunks, 4 * self.threads) * 4)
+        of_a_block = 7 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree
 
 

@@ -148,7 +148,7 @@ __device__ void count_units(int block, const Tiles &tiles, Units &units, const C
         units.items[unit] = items_before, units.segments[unit] = segments_before;
     }
     if (threadIdx.x == 0) {
-        units.round.first_item[block] = all_items, units.round.first_map[block] = all_segments;
+        units.round.items[block] = all_items, units.round.maps[block] = all_segments;
     }
 }
 
