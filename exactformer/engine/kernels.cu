@@ -193,11 +193,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     Grid grid(control + ARRIVED);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     Units units(memory_of_units, (int)bound, 0);
-    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, units.tile, control);
-    grid.wait();
-    units.round.chunks = control[UNITS];
     Round &round = units.round;
-    each_block(round, [&](int block) { describe_units(block, tiles, units); });
+    __shared__ int before[THREADS];
+    UnitsByTile by_tile(tiles, before);
+    round.chunks = by_tile.all;
+    if (blockIdx.x == 0 && threadIdx.x == 0) control[UNITS] = round.chunks;
+    each_block(round, [&](int block) { describe_units(block, tiles, by_tile, units); });
     grid.wait();
     add_up_depths<THREADS>(round, control);
     if (control[ERROR]) return;  // by all blocks or by none: they have added up the same

@@ -147,7 +147,7 @@ class Layout:
 
     def tile_ints(self, tiles: int) -> int:
         """Room for what is known of tiles: see `Tiles` in tiles.h."""
-        return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team)
+        return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team) + ceil_div(tiles, 4)
 
     def unit_ints(self, units: int) -> int:
         """Room for what is known of units: see `Units` in units.h."""

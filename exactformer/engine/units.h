@@ -15,39 +15,71 @@ struct Units {
           round((int *)(segment + 2 * (size_t)bound), bound, count) {}
 };
 
-// How many units there are before each tile, and which tile each is of.
-template <int N> __device__ void add_up_units(Tiles &tiles, int *tile_of, int *control) {
-    const int many = 16;  // loads on their way at the same time
-    int each = ceil_div(tiles.count, N), units = 0, all;
-    int first = at_most(threadIdx.x * each, tiles.count), last = at_most(first + each, tiles.count);
-    auto each_tile = [&](auto use) {
-        for (int start = first; start < last; start += many) {
-            int some[many];
-#pragma unroll
-            for (int k = 0; k < many; k++) some[k] = start + k < last ? tiles.head[start + k].z : 0;
-#pragma unroll
-            for (int k = 0; k < many; k++) use(start + k, some[k]);
-        }
-    };
-    each_tile([&](int, int here) { units += here; });
-    units = sum_before<N>(units, &all);
-    each_tile([&](int tile, int here) {
-        if (tile < last) tiles.head[tile].w = units;
-        for (int end = units + here; units < end; units++) tile_of[units] = tile;
-    });
-    if (threadIdx.x == 0) control[UNITS] = all;
-}
+// Which units are of which tile. Every block counts the units of all tiles, which are few bytes, so that
+// none waits for another.
+struct UnitsByTile {
+    const Byte *units;  // of a tile
+    int tiles, each;    // those that a thread counts
+    int *before;        // of a thread, in shared memory: units before its tiles
+    int all;
 
-__device__ void describe_units(int block, const Tiles &tiles, Units &units) {
+    __device__ UnitsByTile(const Tiles &of, int *before_)
+        : units(of.units), tiles(of.count), each(ceil_div(of.count, 4 * THREADS) * 4), before(before_) {
+        const int many = 16;  // loads on their way at the same time
+        int first = threadIdx.x * each, count = 0;
+        for (int start = first; start < first + each; start += 4 * many) {
+            unsigned int some[many];
+#pragma unroll
+            for (int k = 0; k < many; k++) {
+                some[k] = start + 4 * k < first + each ? four_from(start + 4 * k) : 0;
+            }
+#pragma unroll
+            for (int k = 0; k < many; k++) count += sum(some[k]);
+        }
+        before[threadIdx.x] = sum_before<THREADS>(count, &all);
+        __syncthreads();
+    }
+    // Numbers of units of four tiles, from one on that is a multiple of four, and what they add up to.
+    __device__ unsigned int four_from(int tile) const {
+        int more = tiles - tile;
+        if (more <= 0) return 0;
+        unsigned int four = *(const unsigned int *)(units + tile);
+        return more < 4 ? four & ~(~0u << 8 * more) : four;
+    }
+    static __device__ int sum(unsigned int four) { return four * 0x01010101u >> 24; }
+
+    // The tile of a unit, and how many units there are before that.
+    __device__ int find(int unit, int *first) const {
+        int thread = 0;  // the last one with no more before it
+        for (int high = THREADS; high - thread > 1;) {
+            int middle = (thread + high) / 2;
+            if (before[middle] <= unit) thread = middle;
+            else high = middle;
+        }
+        int tile = thread * each, count = before[thread];
+        unsigned int four = four_from(tile);
+        for (int here; count + (here = sum(four)) <= unit; count += here) {
+            tile += 4;
+            four = four_from(tile);
+        }
+        for (; count + (int)(four & 255) <= unit; four >>= 8) count += four & 255, tile++;
+        *first = count;
+        return tile;
+    }
+};
+static_assert(4 * MOST_UNITS < 256, "those of four tiles fit in a byte");
+
+__device__ void describe_units(int block, const Tiles &tiles, const UnitsByTile &by_tile, Units &units) {
     int unit = block * THREADS + threadIdx.x, closing = 0, opening = 0;
     if (unit < units.round.chunks) {
-        int tile = units.tile[unit];
-        int4 head = tiles.head[tile];
-        const uint2 *bounds = tiles.bounds_of(tile) + unit - head.w;
+        int first, tile = by_tile.find(unit, &first);
+        const uint2 *bounds = tiles.bounds_of(tile) + unit - first;
         uint2 begin = bounds[0], end = bounds[1];
         int before = (end.y & 65535) - (begin.y & 65535), rank = begin.y >> 16;
         closing = (int)(end.y >> 16) - rank, opening = (int)(end.x - begin.x) - before;
-        units.record[unit] = {head.x + (int)begin.x, before, closing | rank << 16, opening};
+        units.record[unit] = {tile * TILE + (int)begin.x, before, closing | rank << 16, opening};
+        units.tile[unit] = tile;
+        if (unit == first) tiles.head[tile].w = first;
     }
     describe(units.round, block, closing, opening);
 }
