@@ -104,25 +104,64 @@ struct Window {
 
 // The `)` of a tile, by their ranks, which are asked for in order.
 struct Closes {
-    enum { FAR = 64 };  // ranks: nearer ones are reached by going through all entries between
+    enum { FAR = 32 };  // ranks: nearer ones are reached by going through all entries between
+    enum { WORDS = 8, SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), SOME = WORDS * SHARE };
+    static_assert(CLOSE != 0 && TILE % SOME == 0, "entries are fetched together, and blotted out");
     const unsigned int *directory;
-    Window entries;
-    int tile, at, count;  // the next entry to look at, and `)` before it
+    const Cell *rests;
+    int tile, at, count;  // the entry behind a `)`, or the unit's first, and `)` before it
 
-    __device__ Closes(const Tiles &tiles, int tile_, int at_, int count_, const Cell *rests)
-        : directory(tiles.directory_of(tile_)), entries(rests), tile(tile_), at(at_), count(count_) {}
-    __device__ int operator[](int rank) {
-        if (rank - count > FAR) {
-            int thread = 0;  // the last one with no more `)` before it
-            for (int high = TEAM; high - thread > 1;) {
-                int middle = (thread + high) / 2;
-                if ((int)(directory[middle] >> 16) <= rank) thread = middle;
-                else high = middle;
+    __device__ Closes(const Tiles &tiles, int tile_, int at_, int count_, const Cell *rests_)
+        : directory(tiles.directory_of(tile_)), rests(rests_), tile(tile_), at(at_), count(count_) {}
+    // To a part of the tile before that `)`.
+    __device__ void jump(int rank) {
+        enum { TOP = TEAM > 64 ? 64 : TEAM > 16 ? 16 : 4 };
+        static_assert(TEAM <= 4 * TOP, "four parts of four of them");
+        int thread = 0;  // the last one with no more `)` before it
+        for (int step = TOP; step; step /= 4) {
+            int more = 0;
+#pragma unroll
+            for (int k = 1; k < 4; k++) {
+                int other = thread + k * step;
+                more += other < TEAM && (int)(directory[other] >> 16) <= rank;
             }
-            at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
+            thread += more * step;
         }
-        while (count <= rank) count += entries[at++] == CLOSE;
-        return at - 1;
+        at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
+    }
+    __device__ int operator[](int rank) {
+        if (rank - count > FAR) jump(rank);
+        for (;;) {
+            int first = at / SOME * SOME, skipped = at - first;
+            const uint4 *from = (const uint4 *)(rests + first);
+            uint4 low = from[0], high = from[1];
+            unsigned int words[WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+            unsigned int found = 0;
+            int place = -1;
+#pragma unroll
+            for (int w = 0; w < WORDS; w++) {
+                int gone = skipped - w * SHARE;  // entries that were looked at before
+                if (gone >= SHARE) words[w] = 0;
+                else if (gone > 0) words[w] &= ~0u << BITS * gone;
+                int here = closes_in(words[w]);
+                if (place < 0 && count + here > rank) found = words[w], place = first + w * SHARE;
+                if (place < 0) count += here;
+            }
+            if (place < 0) {
+                at = first + SOME;
+                continue;
+            }
+            for (;; place++, found >>= BITS % 32) {
+                if ((Cell)found == CLOSE && count++ == rank) break;
+            }
+            at = place + 1;
+            return place;
+        }
+    }
+    // The first entry of the span that ends with a `)`.
+    __device__ int begin(int rank) {
+        if (count < rank) (*this)[rank - 1];
+        return at;
     }
 };
 
@@ -134,8 +173,7 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
     int4 unit = units.record[u];
     int tile = units.tile[u], low = round.lowest(u);
     int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length;
-    int start = unit.x;  // of what comes after the last `)`
-    Closes closes(tiles, tile, start, rank, rests);
+    Closes closes(tiles, tile, unit.x, rank, rests);
     auto put = [&](Item item) {
         if (WRITE) *out++ = item;
         else ++*items;
@@ -148,15 +186,13 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
             units.segment[map] = {rank + count, inner};
         }
         opener.pass(length);
-        int close = closes[rank + count], first = close;
-        while (first > start && rests[first - 1] != CLOSE) first--;
-        for (int i = first; i < close; i++) put(rests[i]);
+        int i = closes.begin(rank + count), close = closes[rank + count];
+        for (; i < close; i++) put(rests[i]);
         put(length > 1 ? MAPPED | map : CLOSE);
         map++;
         if (!WRITE) ++*segments;
     }
-    if (closing) start = closes[rank + closing - 1] + 1;
-    for (int i = start; i < unit.x + unit.y; i++) put(rests[i]);
+    for (int i = closes.begin(rank + closing); i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
     int highest = low + unit.w;
     for (Partners<1> closer(round, u, low, highest); closer.level > low; closer.pass(closer.next())) {
