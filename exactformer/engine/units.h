@@ -165,10 +165,10 @@ struct Closes {
     }
 };
 
-// The segments of a unit and what it adds to the next text: counted, or written as well.
+// The segments of a unit and what it adds to the next text: counted, or written from `out` to `end`.
 template <bool WRITE>
 __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *rests, int *items,
-                          int *segments, int map, Item *out) {
+                          int *segments, int map, Item *out, Item *end) {
     const Round &round = units.round;
     int4 unit = units.record[u];
     int tile = units.tile[u], low = round.lowest(u);
@@ -194,21 +194,17 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
     }
     for (int i = closes.begin(rank + closing); i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
-    int highest = low + unit.w;
-    for (Partners<1> closer(round, u, low, highest); closer.level > low; closer.pass(closer.next())) {
-        if (WRITE) out++;
+    Partners<1> closer(round, u, low, low + unit.w);
+    for (; closer.level > low; closer.pass(closer.next())) {
+        if (WRITE) *--end = OPENED | rests[unit.x + unit.y + closer.level - low - 1];
         else ++*items;
-    }
-    if (!WRITE) return;
-    for (Partners<1> closer(round, u, low, highest); closer.level > low; closer.pass(closer.next())) {
-        *--out = OPENED | rests[unit.x + unit.y + closer.level - low - 1];
     }
 }
 
 __device__ void count_units(int block, const Tiles &tiles, Units &units, const Cell *rests) {
     int unit = block * THREADS + threadIdx.x, items = 0, segments = 0, all_items, all_segments;
     if (unit < units.round.chunks) {
-        walk_unit<false>(tiles, units, unit, rests, &items, &segments, 0, 0);
+        walk_unit<false>(tiles, units, unit, rests, &items, &segments, 0, 0, 0);
     }
     int items_before = sum_before<THREADS>(items, &all_items);
     int segments_before = sum_before<THREADS>(segments, &all_segments);
@@ -221,10 +217,14 @@ __device__ void count_units(int block, const Tiles &tiles, Units &units, const C
 }
 
 __device__ void write_units(int block, const Tiles &tiles, Units &units, const Cell *rests, Item *out) {
+    const Round &round = units.round;
     int unit = block * THREADS + threadIdx.x;
-    if (unit >= units.round.chunks) return;
-    walk_unit<true>(tiles, units, unit, rests, 0, 0, units.round.first_map[block] + units.segments[unit],
-                    out + units.round.first_item[block] + units.items[unit]);
+    if (unit >= round.chunks) return;
+    bool last = threadIdx.x == THREADS - 1 || unit == round.chunks - 1;
+    int end = last ? round.items[block] : units.items[unit + 1];
+    out += round.first_item[block];
+    walk_unit<true>(tiles, units, unit, rests, 0, 0, round.first_map[block] + units.segments[unit],
+                    out + units.items[unit], out + end);
 }
 
 // The maps of a tile's segments. Each thread goes through as many entries as the others; what it makes
