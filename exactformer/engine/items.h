@@ -58,7 +58,7 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
         }
     }
     __shared__ Left<THREADS> left;
-    join_all(left, reducer, CHUNK / 2);  // short enough for combs, long enough for bushy trees
+    join_all(left, reducer, JOINED);
     if (chunk < round.chunks) {
         // What is left, and a bit for each `)`.
         size_t start = (size_t)chunk * CHUNK;

@@ -46,7 +46,8 @@
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
 // (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
-// (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
+// (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join
+// closes, more or less) and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
