@@ -10,9 +10,10 @@ struct Round {
     unsigned int *kept;    // of a chunk's segments of `(`: the level that each leaves, a byte each
     int *left, *right;     // of a chunk: the nearest chunks that go deeper down than it does
     int *depth;            // of a block: at its start
-    int *rise;             // of a block: how much deeper it ends
-    int *first_item;       // of a block, in the next text (before the spine: how many)
-    int *first_map;        // of a block, in the pool of maps (before the spine: how many)
+    int *rise, *least;     // of a block, from its start: how much deeper it ends; its least depth
+    int *items, *maps;     // of a block: how many it adds to the next text, and to the pool of maps
+    int *first_item;       // of a block, in the next text
+    int *first_map;        // of a block, in the pool of maps
     int *low;              // the tree of least depths; two levels count from their block's start
     int bound, chunks;
 
@@ -24,7 +25,8 @@ struct Round {
         firsts = closes + bits, inner = (int *)(firsts + bits);
         kept = (unsigned int *)(inner + (size_t)bound * NOTED), left = (int *)(kept + bound);
         right = left + bound, depth = right + bound;
-        rise = depth + blocks, first_item = rise + blocks, first_map = first_item + blocks;
+        rise = depth + blocks, least = rise + blocks, items = least + blocks, maps = items + blocks;
+        first_item = maps + blocks, first_map = first_item + blocks;
         low = first_map + blocks;
     }
     __device__ int lowest(int chunk) const { return low[chunk] + depth[chunk / THREADS]; }

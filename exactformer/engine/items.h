@@ -9,9 +9,7 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
     lows[threadIdx.x] = exists ? low : 0x7fffffff;
     if (exists) round.low[chunk] = low;
     __syncthreads();
-    int *groups = round.low + round.bound, *blocks = groups + above(round.bound);
-    int group = threadIdx.x * FAN;
-    int least = 0x7fffffff;
+    int *groups = round.low + round.bound, group = threadIdx.x * FAN, least = 0x7fffffff;
     if (threadIdx.x < FAN) {
         for (int i = 0; i < FAN; i++) least = at_most(least, lows[group + i]);
         if (block * THREADS + group < round.chunks) groups[block * FAN + threadIdx.x] = least;
@@ -21,13 +19,14 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
     __syncthreads();
     if (threadIdx.x == 0) {
         for (int i = 0; i < FAN; i++) least = at_most(least, lows[i]);
-        blocks[block] = least;
+        round.least[block] = least;
         round.rise[block] = rise;
     }
 }
 
 // Items, which first come to lie in the columns of the stacks: no stack is higher than what its
 // thread has read.
+static_assert(CHUNK % 4 == 0, "entries of a rest are written and read four at a time");
 __device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
                                 const Cell *table, const Byte *pool, void *room, Item *rests) {
     enum { STEP = Column<Item, THREADS>::STEP };
@@ -59,22 +58,26 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
         }
     }
     __shared__ Left<THREADS> left;
-    join_all(left, reducer, CHUNK / 2);  // short enough for combs, long enough for bushy trees
+    join_all(left, reducer, JOINED);
     if (chunk < round.chunks) {
         // What is left, and a bit for each `)`.
         size_t start = (size_t)chunk * CHUNK;
         int height = reducer.height(), floor = reducer.floor();
         unsigned int bits = 0;
-        for (int i = 0; i < height; i++) {
-            Item item = reducer.left(i);
-            rests[start + i] = item;
-            if (i < floor && is_close(item)) bits |= 1u << i % 32;
-            if (i % 32 == 31 || i + 1 == height) {
+        for (int i = 0; i < height; i += 4) {  // at once: what threads write is far apart
+            Item some[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++) {
+                some[k] = reducer.left(at_most(i + k, height - 1));
+                if (i + k < floor && is_close(some[k])) bits |= 1u << (i + k) % 32;
+            }
+            *(uint4 *)(rests + start + i) = {some[0], some[1], some[2], some[3]};
+            if (i % 32 == 28 || i + 4 >= height) {
                 round.closes[chunk + (size_t)(i / 32) * round.bound] = bits;
+                closing += __popc(bits);
                 bits = 0;
             }
         }
-        closing = reducer.closing();
         round.shape[chunk] = floor | closing << 8 | reducer.opening() << 16;
     }
     describe(round, block, closing, reducer.opening());

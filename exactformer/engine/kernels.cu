@@ -45,8 +45,9 @@
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
-// (of maps, where all have one), CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
-// (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
+// (of maps, where all have one), CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM
+// (threads that take a tile), AT_ONCE (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a
+// thread), CHUNK, JOINED (spans that a join closes, more or less) and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -84,14 +85,22 @@ __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 
 #include "units.h"
 #include "contract.h"
 
-// Blocks that wait for each other. All of them must run at the same time: the host starts no more.
+// Blocks that wait for each other. All of them must run at the same time: the host starts no more. The
+// fewer there are, the less time it takes, so that those that have nothing left to do leave.
 struct Grid {
-    int *arrived, expected;
+    int *arrived, expected, blocks;
 
-    __device__ Grid(int *arrived_) : arrived(arrived_), expected(0) {}
+    __device__ Grid(int *arrived_) : arrived(arrived_), expected(0), blocks(gridDim.x) {}
+    // From now on there is work for so many: whether this block is one of those that go on. No more
+    // than before, and all of them have waited for each other since they did something.
+    __device__ bool needs_this(int many) {
+        blocks = at_most(blocks, at_least(many, 1));
+        return blockIdx.x < blocks;
+    }
     __device__ void wait() {
         __syncthreads();
-        expected += gridDim.x;
+        if (blocks == 1) return;
+        expected += blocks;
         if (threadIdx.x == 0) {
             __threadfence();
             atomicAdd(arrived, 1);
@@ -103,8 +112,8 @@ struct Grid {
 };
 
 // What blocks of chunks have to do, shared out among those that run.
-template <class Use> __device__ void each_block(const Round &round, Use use) {
-    for (int block = blockIdx.x; block * THREADS < round.chunks; block += gridDim.x) {
+template <class Use> __device__ void each_block(const Grid &grid, const Round &round, Use use) {
+    for (int block = blockIdx.x; block * THREADS < round.chunks; block += grid.blocks) {
         __syncthreads();  // nobody reads what is shared by the last one any more
         use(block);
     }
@@ -194,23 +203,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     Grid grid(control + ARRIVED);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     Units units(memory_of_units, (int)bound, 0);
-    if (blockIdx.x == 0) add_up_units<THREADS>(tiles, units.tile, control);
-    grid.wait();
-    units.round.chunks = control[UNITS];
     Round &round = units.round;
-    each_block(round, [&](int block) { describe_units(block, tiles, units); });
+    __shared__ int before[THREADS];
+    UnitsByTile by_tile(tiles, before);
+    round.chunks = by_tile.all;
+    if (blockIdx.x == 0 && threadIdx.x == 0) control[UNITS] = round.chunks;
+    if (!grid.needs_this(ceil_div(round.chunks, THREADS))) return;
+    each_block(grid, round, [&](int block) { describe_units(block, tiles, by_tile, units); });
     grid.wait();
-    if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
+    add_up_depths<THREADS>(round, control);
+    if (control[ERROR]) return;  // by all blocks or by none: they have added up the same
+    each_block(grid, round, [&](int block) { link_of(block, round); });
     grid.wait();
-    if (control[ERROR]) return;  // seen by all blocks or by none: nothing sets it before they wait again
-    each_block(round, [&](int block) { link_of(block, round); });
+    each_block(grid, round, [&](int block) { count_units(block, tiles, units, rests); });
     grid.wait();
-    each_block(round, [&](int block) { count_units(block, tiles, units, rests); });
-    grid.wait();
-    if (blockIdx.x == 0) add_up_items<THREADS>(round, control, control + ITEMS, (int)capacity);
-    grid.wait();
-    if (control[ERROR]) return;
-    each_block(round, [&](int block) { write_units(block, tiles, units, rests, next); });
+    int maps = 0, items = add_up_items<THREADS>(round, &maps);
+    if (blockIdx.x == 0 && threadIdx.x == 0) {
+        control[MAPS] = maps, control[ITEMS] = items;
+        if (items > capacity) control[ERROR] = 1;  // spans longer than any span may be
+    }
+    if (items > capacity) return;
+    each_block(grid, round, [&](int block) { write_units(block, tiles, units, rests, next); });
 }
 
 extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
@@ -245,48 +258,46 @@ __device__ bool concludes(const Round &round, const Item *rests, int *control) {
     return true;
 }
 
-// All other rounds, which leave their texts in two buffers by turns. A text that one block can take is
-// left to the first one, which need not wait for others.
+// All other rounds, which leave their texts in two buffers by turns.
 extern "C" __global__ void __launch_bounds__(THREADS)
     finish(Item *text, Item *other, int *control, int *memory, long long bound,
            const uint4 *memory_of_tables, Byte *pool, Item *rests) {
     if (control[ERROR]) return;
+    int length = control[ITEMS], maps = control[MAPS];
     Grid grid(control + ARRIVED + 1);
+    if (!grid.needs_this(ceil_div(length, THREADS * CHUNK))) return;
     const int row = Column<Item, THREADS>::STEP;
     Item *stack = (Item *)shared_memory + ceil_div(row, 4) * 4;  // there is a row below
     Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4);
-    int length = control[ITEMS];
     for (int rounds = 2;; rounds++) {
-        bool alone = length <= THREADS * CHUNK;
-        if (alone && blockIdx.x) return;
-        auto wait = [&]() {
-            if (alone) __syncthreads();
-            else grid.wait();
-        };
-        Round round(memory, alone ? THREADS : (int)bound, ceil_div(length, CHUNK));
-        each_block(round, [&](int block) {
+        int chunks = ceil_div(length, CHUNK);
+        bool alone = chunks <= THREADS;
+        if (!grid.needs_this(ceil_div(chunks, THREADS))) return;
+        Round round(memory, alone ? THREADS : (int)bound, chunks);
+        each_block(grid, round, [&](int block) {
             reduce_items_of(block, round, text, length, tables.next, pool, stack, rests);
         });
-        wait();
+        grid.wait();
         if (alone && concludes(round, rests, control)) {
             control[ROUNDS] = rounds;
             return;
         }
-        if (blockIdx.x == 0) add_up_depths<THREADS>(round, control);
-        wait();
+        add_up_depths<THREADS>(round, control);
         if (control[ERROR]) return;
-        each_block(round, [&](int block) { link_of(block, round); });
-        wait();
-        each_block(round, [&](int block) { match_of(block, round); });
-        wait();
-        if (blockIdx.x == 0) add_up_items<THREADS>(round, control, control + ITEMS, length / 2);
-        wait();
-        if (control[ERROR]) return;
-        each_block(round, [&](int block) {
+        each_block(grid, round, [&](int block) { link_of(block, round); });
+        grid.wait();
+        each_block(grid, round, [&](int block) { match_of(block, round); });
+        grid.wait();
+        int most = length / 2;
+        length = add_up_items<THREADS>(round, &maps);
+        if (length > most) {  // spans longer than any span may be
+            control[ERROR] = 1;
+            return;
+        }
+        each_block(grid, round, [&](int block) {
             contract_of(block, round, rests, tables, pool, other, stack);
         });
-        wait();
-        length = control[ITEMS];
+        grid.wait();
         Item *swapped = text;
         text = other, other = swapped;
     }

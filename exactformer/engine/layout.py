@@ -14,6 +14,7 @@ HERE = Path(__file__).parent
 TEAM = 128  # threads of a block that reduces a tile of the text
 FIRST_CHUNK = 128  # bytes of the text that a thread reduces
 CHUNK = 64  # items that it reduces in later rounds
+JOINED = 32  # spans that a join closes there: few for combs, enough for bushy trees
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
 MOST_NUMBERS = 255  # maps that have numbers; with more, or larger tables of them, none has
@@ -43,6 +44,7 @@ class Layout:
         at_once: int = AT_ONCE,
         window: int = WINDOW,
         chunk: int = CHUNK,
+        joined: int = JOINED,
         fan: int = FAN,
         pairing: int = PAIRING,
     ) -> None:
@@ -52,6 +54,7 @@ class Layout:
         self.width = self.tokens + 2
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
+        self.joined = joined
         trap = states  # one more state, that nothing leads out of
         quiet, started, floor = states + 1 + np.arange(3)  # and some more: see reduce.h
         self.states = states + 4
@@ -119,6 +122,7 @@ class Layout:
             "FIRST_CHUNK": self.first_chunk,
             "WINDOW_WORDS": self.window,
             "CHUNK": self.chunk,
+            "JOINED": self.joined,
             "FAN": self.fan,
         }
         return tuple(f"-D{name}={value}" for name, value in constants.items())
@@ -162,7 +166,7 @@ class Layout:
 
     def tile_ints(self, tiles: int) -> int:
         """Room for what is known of tiles: see `Tiles` in tiles.h."""
-        return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team)
+        return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team) + ceil_div(tiles, 4)
 
     def unit_ints(self, units: int) -> int:
         """Room for what is known of units: see `Units` in units.h."""
@@ -175,7 +179,7 @@ class Layout:
             tree += size
             size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
         of_a_chunk = 5 + 2 * ceil_div(self.chunk, 32) + NOTED
-        of_a_block = 4 * (ceil_div(chunks, 4 * self.threads) * 4)
+        of_a_block = 7 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree
 
 

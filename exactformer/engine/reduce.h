@@ -70,11 +70,6 @@ template <class Entry, int STEP> struct Reducer {
         ground = bottom + low * STEP;
         stacks[top] = (Entry)state;
     }
-    __device__ int closing() const {
-        int count = 0;
-        for (int i = bottom; i < ground; i += STEP) count += is_close(stacks[i]);
-        return count;
-    }
     __device__ Entry &entry(int i) const { return stacks[bottom + i * STEP]; }
     __device__ int height() const { return (top - bottom) / STEP; }
     __device__ int floor() const { return (ground - bottom) / STEP; }

@@ -16,11 +16,13 @@ struct Tiles {
     int4 *head;      // of a tile: its first entry among the rests, entries, units, those before it
     uint2 *bounds;   // of a unit, and behind the last: entries before it; other than `(` | `)` << 16
     unsigned int *directory;  // of a thread: entries before its own | `)` << 16
+    Byte *units;              // of a tile: as in its head, close together
     int count;
 
     __device__ Tiles(int *memory, int count_) : head((int4 *)memory), count(count_) {
         bounds = (uint2 *)(head + count);
         directory = (unsigned int *)(bounds + (size_t)count * (MOST_UNITS + 1));
+        units = (Byte *)(directory + (size_t)count * TEAM);
     }
     __device__ uint2 *bounds_of(int tile) const { return bounds + (size_t)tile * (MOST_UNITS + 1); }
     __device__ unsigned int *directory_of(int tile) const { return directory + (size_t)tile * TEAM; }
@@ -81,6 +83,7 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     if (apart) bounds[(place >> 16) + 1] = {(unsigned int)offset, sum};
     if (thread == 0) {
         tiles.head[tile] = {tile * TILE, entries, units, 0};
+        tiles.units[tile] = units;
         bounds[0] = {0, 0};
         bounds[units] = {(unsigned int)entries, all};
     }

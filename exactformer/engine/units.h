@@ -15,39 +15,71 @@ struct Units {
           round((int *)(segment + 2 * (size_t)bound), bound, count) {}
 };
 
-// How many units there are before each tile, and which tile each is of.
-template <int N> __device__ void add_up_units(Tiles &tiles, int *tile_of, int *control) {
-    const int many = 16;  // loads on their way at the same time
-    int each = ceil_div(tiles.count, N), units = 0, all;
-    int first = at_most(threadIdx.x * each, tiles.count), last = at_most(first + each, tiles.count);
-    auto each_tile = [&](auto use) {
-        for (int start = first; start < last; start += many) {
-            int some[many];
-#pragma unroll
-            for (int k = 0; k < many; k++) some[k] = start + k < last ? tiles.head[start + k].z : 0;
-#pragma unroll
-            for (int k = 0; k < many; k++) use(start + k, some[k]);
-        }
-    };
-    each_tile([&](int, int here) { units += here; });
-    units = sum_before<N>(units, &all);
-    each_tile([&](int tile, int here) {
-        if (tile < last) tiles.head[tile].w = units;
-        for (int end = units + here; units < end; units++) tile_of[units] = tile;
-    });
-    if (threadIdx.x == 0) control[UNITS] = all;
-}
+// Which units are of which tile. Every block counts the units of all tiles, which are few bytes, so that
+// none waits for another.
+struct UnitsByTile {
+    const Byte *units;  // of a tile
+    int tiles, each;    // those that a thread counts
+    int *before;        // of a thread, in shared memory: units before its tiles
+    int all;
 
-__device__ void describe_units(int block, const Tiles &tiles, Units &units) {
+    __device__ UnitsByTile(const Tiles &of, int *before_)
+        : units(of.units), tiles(of.count), each(ceil_div(of.count, 4 * THREADS) * 4), before(before_) {
+        const int many = 16;  // loads on their way at the same time
+        int first = threadIdx.x * each, count = 0;
+        for (int start = first; start < first + each; start += 4 * many) {
+            unsigned int some[many];
+#pragma unroll
+            for (int k = 0; k < many; k++) {
+                some[k] = start + 4 * k < first + each ? four_from(start + 4 * k) : 0;
+            }
+#pragma unroll
+            for (int k = 0; k < many; k++) count += sum(some[k]);
+        }
+        before[threadIdx.x] = sum_before<THREADS>(count, &all);
+        __syncthreads();
+    }
+    // Numbers of units of four tiles, from one on that is a multiple of four, and what they add up to.
+    __device__ unsigned int four_from(int tile) const {
+        int more = tiles - tile;
+        if (more <= 0) return 0;
+        unsigned int four = *(const unsigned int *)(units + tile);
+        return more < 4 ? four & ~(~0u << 8 * more) : four;
+    }
+    static __device__ int sum(unsigned int four) { return four * 0x01010101u >> 24; }
+
+    // The tile of a unit, and how many units there are before that.
+    __device__ int find(int unit, int *first) const {
+        int thread = 0;  // the last one with no more before it
+        for (int high = THREADS; high - thread > 1;) {
+            int middle = (thread + high) / 2;
+            if (before[middle] <= unit) thread = middle;
+            else high = middle;
+        }
+        int tile = thread * each, count = before[thread];
+        unsigned int four = four_from(tile);
+        for (int here; count + (here = sum(four)) <= unit; count += here) {
+            tile += 4;
+            four = four_from(tile);
+        }
+        for (; count + (int)(four & 255) <= unit; four >>= 8) count += four & 255, tile++;
+        *first = count;
+        return tile;
+    }
+};
+static_assert(4 * MOST_UNITS < 256, "those of four tiles fit in a byte");
+
+__device__ void describe_units(int block, const Tiles &tiles, const UnitsByTile &by_tile, Units &units) {
     int unit = block * THREADS + threadIdx.x, closing = 0, opening = 0;
     if (unit < units.round.chunks) {
-        int tile = units.tile[unit];
-        int4 head = tiles.head[tile];
-        const uint2 *bounds = tiles.bounds_of(tile) + unit - head.w;
+        int first, tile = by_tile.find(unit, &first);
+        const uint2 *bounds = tiles.bounds_of(tile) + unit - first;
         uint2 begin = bounds[0], end = bounds[1];
         int before = (end.y & 65535) - (begin.y & 65535), rank = begin.y >> 16;
         closing = (int)(end.y >> 16) - rank, opening = (int)(end.x - begin.x) - before;
-        units.record[unit] = {head.x + (int)begin.x, before, closing | rank << 16, opening};
+        units.record[unit] = {tile * TILE + (int)begin.x, before, closing | rank << 16, opening};
+        units.tile[unit] = tile;
+        if (unit == first) tiles.head[tile].w = first;
     }
     describe(units.round, block, closing, opening);
 }
@@ -72,38 +104,76 @@ struct Window {
 
 // The `)` of a tile, by their ranks, which are asked for in order.
 struct Closes {
-    enum { FAR = 64 };  // ranks: nearer ones are reached by going through all entries between
+    enum { FAR = 32 };  // ranks: nearer ones are reached by going through all entries between
+    enum { WORDS = 8, SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), SOME = WORDS * SHARE };
+    static_assert(CLOSE != 0 && TILE % SOME == 0, "entries are fetched together, and blotted out");
     const unsigned int *directory;
-    Window entries;
-    int tile, at, count;  // the next entry to look at, and `)` before it
+    const Cell *rests;
+    int tile, at, count;  // the entry behind a `)`, or the unit's first, and `)` before it
 
-    __device__ Closes(const Tiles &tiles, int tile_, int at_, int count_, const Cell *rests)
-        : directory(tiles.directory_of(tile_)), entries(rests), tile(tile_), at(at_), count(count_) {}
-    __device__ int operator[](int rank) {
-        if (rank - count > FAR) {
-            int thread = 0;  // the last one with no more `)` before it
-            for (int high = TEAM; high - thread > 1;) {
-                int middle = (thread + high) / 2;
-                if ((int)(directory[middle] >> 16) <= rank) thread = middle;
-                else high = middle;
+    __device__ Closes(const Tiles &tiles, int tile_, int at_, int count_, const Cell *rests_)
+        : directory(tiles.directory_of(tile_)), rests(rests_), tile(tile_), at(at_), count(count_) {}
+    // To a part of the tile before that `)`.
+    __device__ void jump(int rank) {
+        enum { TOP = TEAM > 64 ? 64 : TEAM > 16 ? 16 : 4 };
+        static_assert(TEAM <= 4 * TOP, "four parts of four of them");
+        int thread = 0;  // the last one with no more `)` before it
+        for (int step = TOP; step; step /= 4) {
+            int more = 0;
+#pragma unroll
+            for (int k = 1; k < 4; k++) {
+                int other = thread + k * step;
+                more += other < TEAM && (int)(directory[other] >> 16) <= rank;
             }
-            at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
+            thread += more * step;
         }
-        while (count <= rank) count += entries[at++] == CLOSE;
-        return at - 1;
+        at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
+    }
+    __device__ int operator[](int rank) {
+        if (rank - count > FAR) jump(rank);
+        for (;;) {
+            int first = at / SOME * SOME, skipped = at - first;
+            const uint4 *from = (const uint4 *)(rests + first);
+            uint4 low = from[0], high = from[1];
+            unsigned int words[WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
+            unsigned int found = 0;
+            int place = -1;
+#pragma unroll
+            for (int w = 0; w < WORDS; w++) {
+                int gone = skipped - w * SHARE;  // entries that were looked at before
+                if (gone >= SHARE) words[w] = 0;
+                else if (gone > 0) words[w] &= ~0u << BITS * gone;
+                int here = closes_in(words[w]);
+                if (place < 0 && count + here > rank) found = words[w], place = first + w * SHARE;
+                if (place < 0) count += here;
+            }
+            if (place < 0) {
+                at = first + SOME;
+                continue;
+            }
+            for (;; place++, found >>= BITS % 32) {
+                if ((Cell)found == CLOSE && count++ == rank) break;
+            }
+            at = place + 1;
+            return place;
+        }
+    }
+    // The first entry of the span that ends with a `)`.
+    __device__ int begin(int rank) {
+        if (count < rank) (*this)[rank - 1];
+        return at;
     }
 };
 
-// The segments of a unit and what it adds to the next text: counted, or written as well.
+// The segments of a unit and what it adds to the next text: counted, or written from `out` to `end`.
 template <bool WRITE>
 __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *rests, int *items,
-                          int *segments, int map, Item *out) {
+                          int *segments, int map, Item *out, Item *end) {
     const Round &round = units.round;
     int4 unit = units.record[u];
     int tile = units.tile[u], low = round.lowest(u);
     int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length;
-    int start = unit.x;  // of what comes after the last `)`
-    Closes closes(tiles, tile, start, rank, rests);
+    Closes closes(tiles, tile, unit.x, rank, rests);
     auto put = [&](Item item) {
         if (WRITE) *out++ = item;
         else ++*items;
@@ -116,31 +186,25 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
             units.segment[map] = {rank + count, inner};
         }
         opener.pass(length);
-        int close = closes[rank + count], first = close;
-        while (first > start && rests[first - 1] != CLOSE) first--;
-        for (int i = first; i < close; i++) put(rests[i]);
+        int i = closes.begin(rank + count), close = closes[rank + count];
+        for (; i < close; i++) put(rests[i]);
         put(length > 1 ? MAPPED | map : CLOSE);
         map++;
         if (!WRITE) ++*segments;
     }
-    if (closing) start = closes[rank + closing - 1] + 1;
-    for (int i = start; i < unit.x + unit.y; i++) put(rests[i]);
+    for (int i = closes.begin(rank + closing); i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
-    int highest = low + unit.w;
-    for (Partners<1> closer(round, u, low, highest); closer.level > low; closer.pass(closer.next())) {
-        if (WRITE) out++;
+    Partners<1> closer(round, u, low, low + unit.w);
+    for (; closer.level > low; closer.pass(closer.next())) {
+        if (WRITE) *--end = OPENED | rests[unit.x + unit.y + closer.level - low - 1];
         else ++*items;
-    }
-    if (!WRITE) return;
-    for (Partners<1> closer(round, u, low, highest); closer.level > low; closer.pass(closer.next())) {
-        *--out = OPENED | rests[unit.x + unit.y + closer.level - low - 1];
     }
 }
 
 __device__ void count_units(int block, const Tiles &tiles, Units &units, const Cell *rests) {
     int unit = block * THREADS + threadIdx.x, items = 0, segments = 0, all_items, all_segments;
     if (unit < units.round.chunks) {
-        walk_unit<false>(tiles, units, unit, rests, &items, &segments, 0, 0);
+        walk_unit<false>(tiles, units, unit, rests, &items, &segments, 0, 0, 0);
     }
     int items_before = sum_before<THREADS>(items, &all_items);
     int segments_before = sum_before<THREADS>(segments, &all_segments);
@@ -148,15 +212,19 @@ __device__ void count_units(int block, const Tiles &tiles, Units &units, const C
         units.items[unit] = items_before, units.segments[unit] = segments_before;
     }
     if (threadIdx.x == 0) {
-        units.round.first_item[block] = all_items, units.round.first_map[block] = all_segments;
+        units.round.items[block] = all_items, units.round.maps[block] = all_segments;
     }
 }
 
 __device__ void write_units(int block, const Tiles &tiles, Units &units, const Cell *rests, Item *out) {
+    const Round &round = units.round;
     int unit = block * THREADS + threadIdx.x;
-    if (unit >= units.round.chunks) return;
-    walk_unit<true>(tiles, units, unit, rests, 0, 0, units.round.first_map[block] + units.segments[unit],
-                    out + units.round.first_item[block] + units.items[unit]);
+    if (unit >= round.chunks) return;
+    bool last = threadIdx.x == THREADS - 1 || unit == round.chunks - 1;
+    int end = last ? round.items[block] : units.items[unit + 1];
+    out += round.first_item[block];
+    walk_unit<true>(tiles, units, unit, rests, 0, 0, round.first_map[block] + units.segments[unit],
+                    out + units.items[unit], out + end);
 }
 
 // States of spans further and further out, which are entries in falling order: some at a time. The
