@@ -229,17 +229,21 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
                    ? units.round.first_map[unit / THREADS] + units.segments[unit]
                    : segments_in_all;
     };
+    int thread = threadIdx.x;
+    if (thread < head.z) prefetch(units.record + head.w + thread);
     int none = first_segment(head.w), end = first_segment(head.w + head.z), segment = none;
     if (segment == end) return;  // of the whole tile, so that no thread waits for the others
-    int thread = threadIdx.x;
     const uint4 *from = (const uint4 *)(rests + head.x);
     for (int i = thread; i < ceil_div(head.y, 4 * SHARE); i += TEAM) copy_line(staged + i, from + i);
     __shared__ Some<TEAM> begins;
     __shared__ int2 some[TEAM];  // of the segments: mostly that is all
-    if (none + thread < end) some[thread] = units.segment[none + thread];
+    if (none + thread < end) {
+        some[thread] = units.segment[none + thread];
+        prefetch(rests + some[thread].y);
+    }
     auto segment_at = [&](int i) { return i - none < TEAM ? some[i - none] : units.segment[i]; };
     // A thread's entries are some words, an odd number, so that threads ask different banks for theirs.
-    int words = at_least(ceil_div(ceil_div(head.y, TEAM), (int)SHARE), 4) | 1;
+    int words = ceil_div(ceil_div(head.y, TEAM), (int)SHARE) | 1;
     int all_words = ceil_div(head.y, (int)SHARE), active = ceil_div(all_words, words), all;
     wait_for_copies();
     __syncthreads();
