@@ -253,7 +253,7 @@ __device__ void compose_tile(const int4 &head, const Units &units, const Cell *r
     for (int i = thread * words; i < at_most((thread + 1) * words, head.y / SHARE); i++) {
         closing += closes_in(all_entries[i]);
     }
-    if (thread == active - 1) {  // what is less than a word
+    if (thread == active - 1 && head.y % SHARE) {  // what is less than a word
         unsigned int mask = (1u << head.y % SHARE * 8 * sizeof(Cell)) - 1;
         closing += closes_in(all_entries[head.y / SHARE] & mask);
     }
