@@ -21,7 +21,7 @@
 //
 // The FIRST ROUND, which reads the text, takes more at once (tiles.h, units.h): a block a whole TILE.
 // One UNIT is left of it, or a few, each of the form above, and they are matched as chunks are later. A
-// segment between units may be long, so that all threads of a block compose its map together.
+// segment between units may be long, so that all threads of a block compose its map together (chains.h).
 //
 // A comb is one long chain of such maps, a balanced tree is mostly reduced, and nothing asks which.
 //
@@ -83,6 +83,7 @@ __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 
 #include "words.h"
 #include "match.h"
 #include "units.h"
+#include "chains.h"
 #include "contract.h"
 
 // Blocks that wait for each other. All of them must run at the same time: the host starts no more. The

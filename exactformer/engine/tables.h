@@ -2,15 +2,15 @@
 
 // A line from the GPU's main memory to shared memory, while the thread goes on; and the end of that.
 __device__ inline void copy_line(uint4 *to, const uint4 *from) {
-#ifdef EMULATED
-    *to = *from;
-#else
+#if __CUDA_ARCH__ >= 800
     unsigned int place = (unsigned int)__cvta_generic_to_shared(to);
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(place), "l"(from) : "memory");
+#else
+    *to = *from;
 #endif
 }
 __device__ inline void wait_for_copies() {
-#ifndef EMULATED
+#if __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
 #endif
 }
@@ -219,12 +219,14 @@ struct ChainTables : Tables {
 };
 #endif
 
-// Has a map fetched before it is needed.
-__device__ inline void prefetch(const Byte *pool, Item map) {
+// Has a line, or a map, fetched before it is needed.
+__device__ inline void prefetch(const void *at) {
 #ifndef EMULATED
-    const Byte *at = pool + (size_t)(map & ~MAPPED) * MAP_BYTES;
     asm volatile("prefetch.global.L1 [%0];" ::"l"(at));
 #endif
+}
+__device__ inline void prefetch(const Byte *pool, Item map) {
+    prefetch(pool + (size_t)(map & ~MAPPED) * MAP_BYTES);
 }
 
 template <class Entry> __device__ inline bool is_close(Entry entry) {
