@@ -1,15 +1,30 @@
 // Contract: the spans of a segment become one span with a map, and the next text is written.
 
-// The first items of a chunk's rest, in a column of shared memory.
+// The first items of a chunk's rest, in a column of shared memory, and their maps on their way.
 struct Staged {
     Item *column;
 
-    __device__ Staged(const Item *rest, int count, void *room) : column((Item *)room + threadIdx.x) {
-        for (int i = 0; i < count; i += 4) {
-            uint4 some = *(const uint4 *)(rest + i);
-            Item *to = column + i * THREADS;
-            to[0] = some.x, to[THREADS] = some.y, to[2 * THREADS] = some.z, to[3 * THREADS] = some.w;
+    __device__ Staged(const Item *rest, int count, const Byte *pool, void *room)
+        : column((Item *)room + threadIdx.x) {
+        const int many = 4;  // loads on their way at the same time
+        for (int start = 0; start < count; start += 4 * many) {
+            uint4 some[many];
+#pragma unroll
+            for (int k = 0; k < many; k++) {
+                if (start + 4 * k < count) some[k] = *(const uint4 *)(rest + start + 4 * k);
+            }
+#pragma unroll
+            for (int k = 0; k < many; k++) {
+                int i = start + 4 * k;
+                put(i, count, some[k].x, pool), put(i + 1, count, some[k].y, pool);
+                put(i + 2, count, some[k].z, pool), put(i + 3, count, some[k].w, pool);
+            }
         }
+    }
+    __device__ void put(int i, int count, Item item, const Byte *pool) {
+        if (i >= count) return;
+        column[i * THREADS] = item;
+        if (item & MAPPED) prefetch(pool, item);
     }
     __device__ Item operator[](int i) const { return column[i * THREADS]; }
 };
@@ -20,7 +35,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
     int start = 0, segment = 0, length = 0, inner = 0;
     int next_inner = closing ? round.inner[chunk] : 0;
     const Item *own = rests + (size_t)chunk * CHUNK;
-    Staged rest(own, before, room);
+    Staged rest(own, before, pool, room);
     Item item = 0;
     Cell state = 0, next_state = 0;
     Through through;  // of the values that the segment's innermost span may have
