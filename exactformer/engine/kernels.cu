@@ -47,7 +47,7 @@
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
 // (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
 // (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join
-// closes, more or less) and FAN.
+// closes, more or less), LAST and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -270,7 +270,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Item *stack = (Item *)shared_memory + ceil_div(row, 4) * 4;  // there is a row below
     Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4);
     for (int rounds = 2;; rounds++) {
-        int chunks = ceil_div(length, CHUNK);
+        int chunks = ceil_div(length, chunk_size(length));
         bool alone = chunks <= THREADS;
         if (!grid.needs_this(ceil_div(chunks, THREADS))) return;
         Round round(memory, alone ? THREADS : (int)bound, chunks);
