@@ -13,6 +13,11 @@ struct Units {
         : record((int4 *)memory), tile(memory + 4 * (size_t)bound), items(tile + bound),
           segments(items + bound), segment((int2 *)(segments + bound)),
           round((int *)(segment + 2 * (size_t)bound), bound, count) {}
+    // The level of a noted segment of `(`, where a round notes shapes, places and sets of entries.
+    __device__ unsigned short &level(int segment, int unit) const {
+        return ((unsigned short *)round.shape)[(size_t)segment * round.bound + unit];
+    }
+    static_assert(NOTED * sizeof(short) <= 4 * sizeof(int), "as much room as is there at least");
 };
 
 // Which units are of which tile. Every block counts the units of all tiles, which are few bytes, so that
@@ -166,19 +171,28 @@ struct Closes {
 };
 
 // The segments of a unit and what it adds to the next text: counted, or written from `out` to `end`.
+// Where it has been counted, entries and levels of the first segments are noted.
 template <bool WRITE>
 __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *rests, int *items,
                           int *segments, int map, Item *out, Item *end) {
     const Round &round = units.round;
     int4 unit = units.record[u];
     int tile = units.tile[u], low = round.lowest(u);
-    int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length;
+    int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length, segment = 0;
     Closes closes(tiles, tile, unit.x, rank, rests);
     auto put = [&](Item item) {
         if (WRITE) *out++ = item;
         else ++*items;
     };
-    for (Partners<-1> opener(round, u, low, low + closing); count < closing; count += length) {
+    Partners<-1> opener(round, u, low, low + closing);
+    for (; count < closing; count += length, segment++) {
+        int *noted = round.inner + (size_t)segment * round.bound + u, i, close;
+        if (WRITE && segment < NOTED) {
+            i = unit.x + (*noted & 65535), close = unit.x + ((unsigned int)*noted >> 16);
+        } else {
+            i = closes.begin(rank + count), close = closes[rank + count];
+            if (segment < NOTED) *noted = (i - unit.x) | (close - unit.x) << 16;
+        }
         length = opener.next();
         int4 partner = units.record[opener.at];
         if (WRITE) {
@@ -186,18 +200,27 @@ __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *r
             units.segment[map] = {rank + count, inner};
         }
         opener.pass(length);
-        int i = closes.begin(rank + count), close = closes[rank + count];
         for (; i < close; i++) put(rests[i]);
         put(length > 1 ? MAPPED | map : CLOSE);
         map++;
         if (!WRITE) ++*segments;
     }
-    for (int i = closes.begin(rank + closing); i < unit.x + unit.y; i++) put(rests[i]);
+    if (!WRITE) round.kept[u] = closes.begin(rank + closing);
+    for (int i = round.kept[u]; i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
-    Partners<1> closer(round, u, low, low + unit.w);
-    for (; closer.level > low; closer.pass(closer.next())) {
-        if (WRITE) *--end = OPENED | rests[unit.x + unit.y + closer.level - low - 1];
+    const Cell *opens = rests + unit.x + unit.y - 1;
+    int level = unit.w;
+    for (segment = 0; WRITE && out < end && segment < NOTED; segment++) {
+        level = units.level(segment, u);
+        *--end = OPENED | opens[level];
+    }
+    if (WRITE && out == end) return;
+    Partners<1> closer(round, u, low, low + level);
+    if (WRITE) closer.pass(closer.next());
+    for (; closer.level > low; segment++, closer.pass(closer.next())) {
+        if (WRITE) *--end = OPENED | opens[closer.level - low];
         else ++*items;
+        if (!WRITE && segment < NOTED) units.level(segment, u) = closer.level - low;
     }
 }
 
