@@ -52,6 +52,16 @@
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
 __device__ inline void pause() {}
+// What was written by threads that this one has waited for is seen where a number is read that shows
+// this one; a plain __threadfence would order more than that, and take longer.
+__device__ inline void add_one(int *number) {
+    asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(number) : "memory");
+}
+__device__ inline int read_now(const int *number) {
+    int found;
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(found) : "l"(number) : "memory");
+    return found;
+}
 #endif
 
 typedef unsigned char Byte;
@@ -101,10 +111,8 @@ struct Grid {
         if (blocks == 1) return;
         expected += blocks;
         if (threadIdx.x == 0) {
-            __threadfence();
-            atomicAdd(arrived, 1);
-            while (*(volatile int *)arrived < expected) pause();
-            __threadfence();
+            add_one(arrived);
+            while (read_now(arrived) < expected) pause();
         }
         __syncthreads();
     }
