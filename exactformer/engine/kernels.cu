@@ -37,9 +37,9 @@
 //   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
 //   rest     entries that a chunk or a unit did not reduce.
 //   low      the least depth inside a chunk; with minima over FAN, FAN*FAN ... chunks, a tree.
-//   control  error, maps in use, result, brackets seen, units of the first round, length of the
-//            text, items of the text of this round, rounds, tiles that were taken in turn, blocks
-//            that have arrived somewhere.
+//   control  error, maps that the first round makes, result, brackets seen, units of the first round,
+//            length of the text, items that the first round leaves, rounds, tiles that were taken in
+//            turn, blocks that have arrived somewhere.
 //
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
 // parentheses and values of a map are each gone through by all threads at the same time.
