@@ -7,6 +7,7 @@ struct Staged {
     __device__ Staged(const Item *rest, int count, const Byte *pool, void *room)
         : column((Item *)room + threadIdx.x) {
         const int many = 4;  // loads on their way at the same time
+#pragma unroll 1
         for (int start = 0; start < count; start += 4 * many) {
             uint4 some[many];
 #pragma unroll
@@ -53,6 +54,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
     auto go_through_map = [&]() {
         if (item & MAPPED) through.go_through(pool, item & ~MAPPED);
     };
+#pragma unroll 1
     for (int k = 0; k < closing; k++) {
         int at = closes.take();
         if (at == first) {
@@ -70,6 +72,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
             if (first < CHUNK && segment < NOTED) {  // asked for before it is needed
                 next_inner = round.inner[(size_t)segment * round.bound + chunk];
             }
+#pragma unroll 1
             for (; start < at; start++) *out++ = rest[start];
             item = rest[at];
             length = 1;
@@ -81,6 +84,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
                 go_through_map();
             }
             through.enter(tables, state);
+#pragma unroll 1
             for (; start < at; start++) through.read(tables, rest[start]);
             through.leave(tables);
             item = rest[at];
@@ -90,6 +94,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
         start = at + 1;
     }
     end_segment();
+#pragma unroll 1
     for (; start < before; start++) *out++ = rest[start];
     // Opening parentheses, the innermost segment first; in the text it comes last.
     int highest = low + round.opening(chunk);

@@ -42,7 +42,8 @@
 //            turn, blocks that have arrived somewhere.
 //
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
-// parentheses and values of a map are each gone through by all threads at the same time.
+// parentheses and values of a map are each gone through by all threads at the same time. And what runs
+// once waits for its instructions to come, so that `pair` and `finish` unroll few loops.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
 // (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
@@ -267,7 +268,7 @@ __device__ bool concludes(const Round &round, const Item *rests, int *control) {
 }
 
 // All other rounds, which leave their texts in two buffers by turns.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     finish(Item *text, Item *other, int *control, int *memory, long long bound,
            const uint4 *memory_of_tables, Byte *pool, Item *rests) {
     if (control[ERROR]) return;
