@@ -37,7 +37,8 @@ static unsigned int __umulhi(unsigned int a, unsigned int b) {
 }
 static void atomicOr(int *at, int bits) { *at |= bits; }
 static void atomicAnd(unsigned int *at, unsigned int bits) { *at &= bits; }
-static void __threadfence() {}
+static void add_one(int *number) { ++*number; }
+static int read_now(const int *number) { return *(volatile const int *)number; }
 static int atomicAdd(int *at, int more) { return (*at += more) - more; }
 
 struct Coroutine {

@@ -64,6 +64,7 @@ template <int SIDE> __device__ int nearest(const Round &round, int chunk, int le
     int size = round.bound, count = round.chunks, height = 0, at = chunk;
     unsigned int bits;
     auto pick = [&]() { return SIDE < 0 ? 31 - __clz(bits) : __ffs(bits) - 1; };
+#pragma unroll 1
     for (;;) {
         unsigned int own = 1u << at % FAN;
         bits = below(round, low, height, at / FAN, count, level);
@@ -74,9 +75,11 @@ template <int SIDE> __device__ int nearest(const Round &round, int chunk, int le
         low += size, size = above(size), count = ceil_div(count, FAN), height++;
     }
     at = at * FAN + pick();
+#pragma unroll 1
     while (height > 0) {
         height--;
         size = round.bound, count = round.chunks, low = round.low;
+#pragma unroll 1
         for (int i = 0; i < height; i++) low += size, size = above(size), count = ceil_div(count, FAN);
         bits = below(round, low, height, at, count, level);
         at = at * FAN + pick();

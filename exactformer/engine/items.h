@@ -24,6 +24,11 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
     }
 }
 
+// A text of no more than LAST items is joined to the end, from SHORT chunks.
+enum { SHORT = CHUNK / 4 };
+static_assert(LAST <= THREADS * SHORT, "by one block");
+__device__ inline int chunk_size(int length) { return length <= LAST ? SHORT : CHUNK; }
+
 // Items, which first come to lie in the columns of the stacks: no stack is higher than what its
 // thread has read.
 static_assert(CHUNK % 4 == 0, "entries of a rest are written and read four at a time");
@@ -31,10 +36,10 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
                                 const Cell *table, const Byte *pool, void *room, Item *rests) {
     enum { STEP = Column<Item, THREADS>::STEP };
     Reducer<Item, STEP> reducer(table, pool, (Item *)room, Column<Item, THREADS>::of(threadIdx.x));
-    int chunk = block * THREADS + threadIdx.x, closing = 0;
-    size_t first = (size_t)block * THREADS * CHUNK;
+    int chunk = block * THREADS + threadIdx.x, closing = 0, size = chunk_size(length);
+    size_t first = (size_t)block * THREADS * size;
     const int many = 16;  // loads on their way at the same time
-    for (int start = threadIdx.x; start < THREADS * CHUNK; start += many * THREADS) {
+    for (int start = threadIdx.x; start < THREADS * size; start += many * THREADS) {
         Item some[many];
 #pragma unroll
         for (int k = 0; k < many; k++) {
@@ -43,22 +48,22 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
         }
 #pragma unroll
         for (int k = 0; k < many; k++) {
-            int i = start + k * THREADS;
-            ((Item *)room)[i % CHUNK * STEP + i / CHUNK] = some[k];
+            int i = start + k * THREADS, column = size == SHORT ? i / SHORT : i / CHUNK;
+            if (column < THREADS) ((Item *)room)[(i - column * size) * STEP + column] = some[k];
             if (!(some[k] & OPENED) && (some[k] & MAPPED)) prefetch(pool, some[k]);
         }
     }
     __syncthreads();
     if (chunk < round.chunks) {
-        size_t start = (size_t)chunk * CHUNK;
-        int count = start + CHUNK < length ? CHUNK : (int)(length - start);
+        size_t start = (size_t)chunk * size;
+        int count = start + size < length ? size : (int)(length - start);
         for (int i = 0; i < count; i++) {
             Item item = reducer.entry(i);
             reducer.take(item, item & OPENED, is_close(item), (Cell)(item & ~OPENED));
         }
     }
     __shared__ Left<THREADS> left;
-    join_all(left, reducer, JOINED);
+    join_all(left, reducer, size == SHORT ? (int)LAST : (int)JOINED);
     if (chunk < round.chunks) {
         // What is left, and a bit for each `)`.
         size_t start = (size_t)chunk * CHUNK;

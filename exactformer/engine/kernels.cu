@@ -37,21 +37,32 @@
 //   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
 //   rest     entries that a chunk or a unit did not reduce.
 //   low      the least depth inside a chunk; with minima over FAN, FAN*FAN ... chunks, a tree.
-//   control  error, maps in use, result, brackets seen, units of the first round, length of the
-//            text, items of the text of this round, rounds, tiles that were taken in turn, blocks
-//            that have arrived somewhere.
+//   control  error, maps that the first round makes, result, brackets seen, units of the first round,
+//            length of the text, items that the first round leaves, rounds, tiles that were taken in
+//            turn, blocks that have arrived somewhere.
 //
 // The threads of a warp run in step, so that what one does alone costs all of them: searches, closing
-// parentheses and values of a map are each gone through by all threads at the same time.
+// parentheses and values of a map are each gone through by all threads at the same time. And what runs
+// once waits for its instructions to come, so that `pair` and `finish` unroll few loops.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
 // (of maps, where all have one), CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM
 // (threads that take a tile), AT_ONCE (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a
-// thread), CHUNK, JOINED (spans that a join closes, more or less) and FAN.
+// thread), CHUNK, JOINED (spans that a join closes, more or less), LAST and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
 __device__ inline void pause() {}
+// What was written by threads that this one has waited for is seen where a number is read that shows
+// this one; a plain __threadfence would order more than that, and take longer.
+__device__ inline void add_one(int *number) {
+    asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(number) : "memory");
+}
+__device__ inline int read_now(const int *number) {
+    int found;
+    asm volatile("ld.acquire.gpu.global.s32 %0, [%1];" : "=r"(found) : "l"(number) : "memory");
+    return found;
+}
 #endif
 
 typedef unsigned char Byte;
@@ -103,10 +114,8 @@ struct Grid {
         if (blocks == 1) return;
         expected += blocks;
         if (threadIdx.x == 0) {
-            __threadfence();
-            atomicAdd(arrived, 1);
-            while (*(volatile int *)arrived < expected) pause();
-            __threadfence();
+            add_one(arrived);
+            while (read_now(arrived) < expected) pause();
         }
         __syncthreads();
     }
@@ -260,7 +269,7 @@ __device__ bool concludes(const Round &round, const Item *rests, int *control) {
 }
 
 // All other rounds, which leave their texts in two buffers by turns.
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     finish(Item *text, Item *other, int *control, int *memory, long long bound,
            const uint4 *memory_of_tables, Byte *pool, Item *rests) {
     if (control[ERROR]) return;
@@ -271,7 +280,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Item *stack = (Item *)shared_memory + ceil_div(row, 4) * 4;  // there is a row below
     Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4);
     for (int rounds = 2;; rounds++) {
-        int chunks = ceil_div(length, CHUNK);
+        int chunks = ceil_div(length, chunk_size(length));
         bool alone = chunks <= THREADS;
         if (!grid.needs_this(ceil_div(chunks, THREADS))) return;
         Round round(memory, alone ? THREADS : (int)bound, chunks);

@@ -15,6 +15,7 @@ TEAM = 128  # threads of a block that reduces a tile of the text
 FIRST_CHUNK = 128  # bytes of the text that a thread reduces
 CHUNK = 64  # items that it reduces in later rounds
 JOINED = 32  # spans that a join closes there: few for combs, enough for bushy trees
+LAST = 256  # items that joins alone reduce to the end
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
 MOST_NUMBERS = 255  # maps that have numbers; with more, or larger tables of them, none has
@@ -45,6 +46,7 @@ class Layout:
         window: int = WINDOW,
         chunk: int = CHUNK,
         joined: int = JOINED,
+        last: int = LAST,
         fan: int = FAN,
         pairing: int = PAIRING,
     ) -> None:
@@ -54,7 +56,7 @@ class Layout:
         self.width = self.tokens + 2
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
-        self.joined = joined
+        self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
         trap = states  # one more state, that nothing leads out of
         quiet, started, floor = states + 1 + np.arange(3)  # and some more: see reduce.h
         self.states = states + 4
@@ -123,6 +125,7 @@ class Layout:
             "WINDOW_WORDS": self.window,
             "CHUNK": self.chunk,
             "JOINED": self.joined,
+            "LAST": self.last,
             "FAN": self.fan,
         }
         return tuple(f"-D{name}={value}" for name, value in constants.items())

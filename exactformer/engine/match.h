@@ -7,8 +7,10 @@ template <int N> __device__ void add_up_depths(Round &round, int *control) {
     int first = at_most(threadIdx.x * each, blocks), last = at_most(first + each, blocks);
     int size = above(round.bound), *low = round.low + round.bound + size;
     int rise = 0, total;  // `low` now is the level that has a node for each block
+#pragma unroll 1
     for (int i = first; i < last; i++) rise += round.rise[i];
     int depth = sum_before<N>(rise, &total);
+#pragma unroll 1
     for (int i = first; i < last; i++) {
         int least = round.least[i] + depth;
         round.depth[i] = depth;
@@ -99,6 +101,7 @@ template <int SIDE> struct Partners {
     }
     // Goes to the next partner; the length of the segment with it.
     __device__ int next() {
+#pragma unroll 1
         while (floor >= level) {
             at = SIDE < 0 ? round.left[at] : round.right[at];
             floor = round.lowest(at);
@@ -168,9 +171,11 @@ template <int N> __device__ int add_up_items(Round &round, int *maps_in_use) {
     int blocks = ceil_div(round.chunks, THREADS), each = ceil_div(blocks, N);
     int first = at_most(threadIdx.x * each, blocks), last = at_most(first + each, blocks);
     int items = 0, maps = 0, all_items, all_maps;
+#pragma unroll 1
     for (int i = first; i < last; i++) items += round.items[i], maps += round.maps[i];
     items = sum_before<N>(items, &all_items);
     maps = sum_before<N>(maps, &all_maps) + *maps_in_use;
+#pragma unroll 1
     for (int i = first; i < last; i++) {
         round.first_item[i] = items, round.first_map[i] = maps;
         items += round.items[i], maps += round.maps[i];

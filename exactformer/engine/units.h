@@ -13,6 +13,11 @@ struct Units {
         : record((int4 *)memory), tile(memory + 4 * (size_t)bound), items(tile + bound),
           segments(items + bound), segment((int2 *)(segments + bound)),
           round((int *)(segment + 2 * (size_t)bound), bound, count) {}
+    // The level of a noted segment of `(`, where a round notes shapes, places and sets of entries.
+    __device__ unsigned short &level(int segment, int unit) const {
+        return ((unsigned short *)round.shape)[(size_t)segment * round.bound + unit];
+    }
+    static_assert(NOTED * sizeof(short) <= 4 * sizeof(int), "as much room as is there at least");
 };
 
 // Which units are of which tile. Every block counts the units of all tiles, which are few bytes, so that
@@ -110,14 +115,15 @@ struct Closes {
     const unsigned int *directory;
     const Cell *rests;
     int tile, at, count;  // the entry behind a `)`, or the unit's first, and `)` before it
+    int first, close;     // what was found
 
     __device__ Closes(const Tiles &tiles, int tile_, int at_, int count_, const Cell *rests_)
         : directory(tiles.directory_of(tile_)), rests(rests_), tile(tile_), at(at_), count(count_) {}
     // To a part of the tile before that `)`.
     __device__ void jump(int rank) {
-        enum { TOP = TEAM > 64 ? 64 : TEAM > 16 ? 16 : 4 };
-        static_assert(TEAM <= 4 * TOP, "four parts of four of them");
+        enum { TOP = TEAM > 256 ? 256 : TEAM > 64 ? 64 : TEAM > 16 ? 16 : 4 };
         int thread = 0;  // the last one with no more `)` before it
+#pragma unroll 1
         for (int step = TOP; step; step /= 4) {
             int more = 0;
 #pragma unroll
@@ -129,11 +135,16 @@ struct Closes {
         }
         at = tile * TILE + (directory[thread] & 65535), count = directory[thread] >> 16;
     }
-    __device__ int operator[](int rank) {
-        if (rank - count > FAR) jump(rank);
-        for (;;) {
-            int first = at / SOME * SOME, skipped = at - first;
-            const uint4 *from = (const uint4 *)(rests + first);
+    // Of the span that ends with a `)`: its first entry, and that `)`; its first entry alone where it is
+    // not `whole`, so that there is no such `)`.
+    __device__ void find(int rank, bool whole) {
+        first = at;
+        if (rank - count > FAR) jump(rank - 1);
+#pragma unroll 1
+        while (count < rank + whole) {
+            int target = count < rank ? rank - 1 : rank;
+            int start = at / SOME * SOME, skipped = at - start;
+            const uint4 *from = (const uint4 *)(rests + start);
             uint4 low = from[0], high = from[1];
             unsigned int words[WORDS] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
             unsigned int found = 0;
@@ -144,60 +155,77 @@ struct Closes {
                 if (gone >= SHARE) words[w] = 0;
                 else if (gone > 0) words[w] &= ~0u << BITS * gone;
                 int here = closes_in(words[w]);
-                if (place < 0 && count + here > rank) found = words[w], place = first + w * SHARE;
+                if (place < 0 && count + here > target) found = words[w], place = start + w * SHARE;
                 if (place < 0) count += here;
             }
-            if (place < 0) {
-                at = first + SOME;
-                continue;
-            }
+            at = start + SOME;
+            if (place < 0) continue;
+#pragma unroll 1
             for (;; place++, found >>= BITS % 32) {
-                if ((Cell)found == CLOSE && count++ == rank) break;
+                if ((Cell)found == CLOSE && count++ == target) break;
             }
             at = place + 1;
-            return place;
+            if (target < rank) first = at;
+            else close = place;
         }
-    }
-    // The first entry of the span that ends with a `)`.
-    __device__ int begin(int rank) {
-        if (count < rank) (*this)[rank - 1];
-        return at;
     }
 };
 
 // The segments of a unit and what it adds to the next text: counted, or written from `out` to `end`.
+// Where it has been counted, entries and levels of the first segments are noted.
 template <bool WRITE>
 __device__ void walk_unit(const Tiles &tiles, Units &units, int u, const Cell *rests, int *items,
                           int *segments, int map, Item *out, Item *end) {
     const Round &round = units.round;
     int4 unit = units.record[u];
     int tile = units.tile[u], low = round.lowest(u);
-    int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length;
+    int closing = unit.z & 65535, rank = (unsigned int)unit.z >> 16, count = 0, length, segment = 0;
     Closes closes(tiles, tile, unit.x, rank, rests);
-    auto put = [&](Item item) {
-        if (WRITE) *out++ = item;
-        else ++*items;
-    };
-    for (Partners<-1> opener(round, u, low, low + closing); count < closing; count += length) {
+    Partners<-1> opener(round, u, low, low + closing);
+#pragma unroll 1
+    for (;; count += length, segment++, map++) {
+        bool ends = count == closing;  // what comes after the last `)`
+        unsigned int *noted = (unsigned int *)round.inner + (size_t)segment * round.bound + u;
+        int first = unit.x, close = unit.x + unit.y;
+        if (WRITE && segment < NOTED) {
+            first += *noted & 65535, close = unit.x + (*noted >> 16);
+        } else {
+            closes.find(rank + count, !ends);
+            first = closes.first;
+            if (!ends) close = closes.close;
+            if (segment < NOTED) *noted = (first - unit.x) | (close - unit.x) << 16;
+        }
+        if (!WRITE) *items += close - first;
+#pragma unroll 1
+        for (int i = first; WRITE && i < close; i++) *out++ = rests[i];
+        if (ends) break;
         length = opener.next();
-        int4 partner = units.record[opener.at];
         if (WRITE) {
+            int4 partner = units.record[opener.at];
             int inner = partner.x + partner.y + opener.level - opener.floor - 1;
             units.segment[map] = {rank + count, inner};
+            *out++ = length > 1 ? MAPPED | map : CLOSE;
+        } else {
+            ++*items, ++*segments;
         }
         opener.pass(length);
-        int i = closes.begin(rank + count), close = closes[rank + count];
-        for (; i < close; i++) put(rests[i]);
-        put(length > 1 ? MAPPED | map : CLOSE);
-        map++;
-        if (!WRITE) ++*segments;
     }
-    for (int i = closes.begin(rank + closing); i < unit.x + unit.y; i++) put(rests[i]);
     // Opening parentheses, the innermost segment first; in the text it comes last.
-    Partners<1> closer(round, u, low, low + unit.w);
-    for (; closer.level > low; closer.pass(closer.next())) {
-        if (WRITE) *--end = OPENED | rests[unit.x + unit.y + closer.level - low - 1];
+    const Cell *opens = rests + unit.x + unit.y - 1;
+    int level = unit.w;
+#pragma unroll 1
+    for (segment = 0; WRITE && out < end && segment < NOTED; segment++) {
+        level = units.level(segment, u);
+        *--end = OPENED | opens[level];
+    }
+    if (WRITE && out == end) return;
+    Partners<1> closer(round, u, low, low + level);
+    if (WRITE) closer.pass(closer.next());
+#pragma unroll 1
+    for (; closer.level > low; segment++, closer.pass(closer.next())) {
+        if (WRITE) *--end = OPENED | opens[closer.level - low];
         else ++*items;
+        if (!WRITE && segment < NOTED) units.level(segment, u) = closer.level - low;
     }
 }
 
