@@ -43,6 +43,7 @@ template <int N> struct Some {
 // What is left of a thread's chunk, by places in the stacks.
 struct alignas(8) Remains {
     unsigned short front, ground, top;  // of tokens and `)`; their end, where `(` begin; where they end
+    unsigned short offset;              // entries of the threads before, in the end
 };
 template <int N> struct Left {
     Remains of[N];

@@ -69,6 +69,7 @@ enum { NOTED = 8 };  // segments of a chunk that `match` notes for `contract`; m
 __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
+__device__ constexpr int highest_power(int n) { return n < 2 ? n : 2 * highest_power(n / 2); }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
@@ -113,6 +114,7 @@ template <class Use> __device__ void each_block(const Round &round, Use use) {
 // and the table.
 struct Bench {
     enum { STEP = Column<Cell, TEAM>::STEP };
+    enum { WORDS = TEAM * WINDOW_WORDS + 1 };  // of the window: where it begins, entries share a word
     static_assert(TEAM * WINDOW_WORDS * 4 >= STEP * sizeof(Cell), "a row below the stacks is read");
     unsigned int *window;
     Cell *stacks;
@@ -120,7 +122,7 @@ struct Bench {
 
     __device__ Bench(void *memory)
         : window((unsigned int *)memory),
-          stacks((Cell *)(window + ceil_div(TEAM * WINDOW_WORDS * 33, 32 * 4) * 4)),
+          stacks((Cell *)(window + ceil_div(WORDS * 33, 32 * 4) * 4)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
     __device__ Chunk chunk(const Cell *table) const {
         return Chunk(table, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));

@@ -26,7 +26,7 @@ WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
 OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 9  # this more for each thread
+OWN_OF_A_THREAD = 13  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 
 
@@ -120,7 +120,7 @@ class Layout:
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
-        window = whole(self.team * self.window * 33, 32 * 4) // 32 * 4
+        window = whole((self.team * self.window + 1) * 33, 32 * 4) // 32 * 4
         table = self.table_bytes if self.table_shared else 0
         return window + columns * self.cell.itemsize + table
 
