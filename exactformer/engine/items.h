@@ -29,7 +29,7 @@ __device__ void describe(Round &round, int block, int closing, int opening) {
 // Items, which first come to lie in the columns of the stacks: no stack is higher than what its
 // thread has read.
 __device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
-                                const Cell *table, const Byte *pool, void *room, Item *rests) {
+                                const Pair *table, const Byte *pool, void *room, Item *rests) {
     enum { STEP = Column<Item, THREADS>::STEP };
     Reducer<Item, STEP> reducer(table, pool, (Item *)room, Column<Item, THREADS>::of(threadIdx.x));
     int chunk = block * THREADS + threadIdx.x, closing = 0;

@@ -59,22 +59,25 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
     end = at_most(left.with_opens.first(middle, end) + 1, end);     // the tokens up to these `(`
     int opener = left.with_opens.last(first, middle), reader = left.with_tokens.first(middle, end);
     if (opener < first || reader == end) return;
-    const Cell *table = piece.table;
+    const Pair *table = piece.table;
     Entry *stacks = piece.stacks;
     Remains open = left.of[opener], read = left.of[reader];
     int top = open.top, at = read.front;
-    unsigned int state = stacks[top], around = stacks[top - STEP], token = stacks[at], value = BAD;
+    Pair state = table[stacks[top] * WIDTH + SPACE];  // the same state, and what it becomes
+    unsigned int around = stacks[top - STEP], token = stacks[at], value = BAD;
     for (int closed = 0; closed < most * STEP;) {
         while (top != open.ground && at != read.ground) {
             unsigned int next = stacks[at + STEP];  // on its way meanwhile
             bool mapped = sizeof(Entry) == 4 && (token & MAPPED);
-            state = table[state * WIDTH + (mapped ? CLOSE : token)];
+            unsigned int row = number_of(state), column = token;
             if (token == CLOSE || mapped) {
-                value = mapped ? apply(piece.pool, token, state) : state;
-                state = table[around * WIDTH + value];
+                value = value_of(state);
+                if (mapped) value = apply(piece.pool, token, value);
+                row = around, column = value;
                 top -= STEP;
                 around = stacks[top - STEP];
             }
+            state = table[row * WIDTH + column];
             token = next;
             at += STEP;
         }
@@ -101,7 +104,7 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
             at = read.front, token = stacks[at];
         }
     }
-    if (opener >= first) left.of[opener].top = top, stacks[top] = (Entry)state;
+    if (opener >= first) left.of[opener].top = top, stacks[top] = (Entry)number_of(state);
     if (reader < end) left.of[reader].front = at;
 }
 

@@ -31,8 +31,8 @@
 //
 // Glossary
 //   state    what was read of a span: FIRST_STATE + the number of a row of the table.
-//   table    table[state * WIDTH + token] is the next state; with CLOSE for the token, the token of
-//            the span's value, or BAD.
+//   table    table[state * WIDTH + token] is a PAIR: the next state, and the token of what a span
+//            becomes that is closed there, or BAD; with CLOSE for the token, that of this state.
 //   item     32 bits of a text after the first round: a token, OPENED | state, or MAPPED | map.
 //   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
 //   rest     entries that a chunk or a unit did not reduce.
@@ -45,8 +45,9 @@
 // parentheses and values of a map are each gone through by all threads at the same time.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, CELL
-// (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE
-// (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK and FAN.
+// (unsigned type of a state or token), PAIR (twice as wide), TABLE_BYTES, TABLE_SHARED, TEAM (threads
+// that take a tile), AT_ONCE (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK
+// and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -56,6 +57,7 @@ __device__ inline void pause() {}
 typedef unsigned char Byte;
 typedef unsigned int Item;
 typedef CELL Cell;
+typedef PAIR Pair;
 
 enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
 enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1, STARTED = FLOOR - 1 };  // and QUIET
@@ -124,14 +126,14 @@ struct Bench {
         : window((unsigned int *)memory),
           stacks((Cell *)(window + ceil_div(WORDS * 33, 32 * 4) * 4)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
-    __device__ Chunk chunk(const Cell *table) const {
+    __device__ Chunk chunk(const Pair *table) const {
         return Chunk(table, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
     }
 };
 
 // Tiles, taken by blocks in turn: some need much longer than others. `read` has a thread's chunk reduced.
 template <class Read>
-__device__ void reduce_each_tile(const Bench &bench, const Cell *table, Tiles &tiles, int *control,
+__device__ void reduce_each_tile(const Bench &bench, const Pair *table, Tiles &tiles, int *control,
                                  Cell *rests, Read read) {
     __shared__ int next;
     for (int tile = blockIdx.x; tile < tiles.count; tile = next) {
@@ -150,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
                  const Byte *tokens, Cell *rests) {
     Bench bench(shared_memory);
     for (int i = threadIdx.x; i < 256; i += TEAM) bench.spare[i] = tokens[i];
-    const Cell *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
+    const Pair *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = (int)length;
     Tiles tiles(memory, ceil_div((int)length, TILE));
     reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
@@ -167,7 +169,7 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     uint4 *copy = (uint4 *)bench.spare;
     for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) copy[i] = lexer[i];
     void *behind = bench.spare + (SHARED ? lexer_bytes : 0);
-    const Cell *table = table_in(nearby(tables, NEXT_BYTES, behind));
+    const Pair *table = table_in(nearby(tables, NEXT_BYTES, behind));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = length;
     Tiles tiles(memory, ceil_div(length, TILE));
     Lexer words(SHARED ? copy : lexer, nodes, width);

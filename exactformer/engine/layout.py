@@ -25,9 +25,10 @@ AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers
 WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
+OWN_SHARED = 1088  # bytes that the system takes of each block, and what a kernel declares itself:
 OWN_OF_A_THREAD = 13  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
+PAIRS = {np.uint8: "unsigned short", np.uint16: "unsigned int", np.uint32: "unsigned long long"}
 
 
 class Layout:
@@ -64,9 +65,14 @@ class Layout:
         table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
         outside = np.full(self.width, floor)
         outside[self.space] = quiet
-        whole_table = np.vstack([table, outside, table[automaton.start], outside]) + first
-        whole_table[[*range(trap + 1), started], CLOSE] -= first
-        whole_table[:, OPEN] = started + first
+        next_state = np.vstack([table, outside, table[automaton.start], outside])
+        next_state[:, OPEN] = started
+        spans = [*range(trap + 1), started]
+        value = np.full(self.states, np.iinfo(self.cell).max)  # outside of spans
+        value[spans] = next_state[spans, CLOSE]
+        becomes = value[next_state]
+        becomes[spans, CLOSE] = 0
+        next_state[spans, CLOSE] -= first
         cells, maps = [], np.zeros((0, 16))
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
@@ -77,7 +83,8 @@ class Layout:
             maps = np.full((len(vectors), 16), NONE)
             maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
         self.holes = len(maps)
-        tables = _whole_lines(whole_table.astype(self.cell).tobytes())
+        pairs = np.stack([next_state + first, becomes], axis=-1)
+        tables = _whole_lines(pairs.astype(self.cell).tobytes())
         self.table_bytes = len(tables)
         tables += maps.astype(np.uint8).tobytes()
         tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
@@ -98,6 +105,7 @@ class Layout:
             "STATES": self.states,
             "HOLES": self.holes,
             "CELL": CELLS[self.cell.type],
+            "PAIR": PAIRS[self.cell.type],
             "TABLE_BYTES": len(self.tables),
             "TABLE_SHARED": int(self.table_shared),
             "TEAM": self.team,
