@@ -223,7 +223,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     Units units(memory_of_units, (int)bound, control[UNITS]);
     Byte *room = (Byte *)shared_memory;
     unsigned int *staged = (unsigned int *)(room + 2 * TEAM * MAP_BYTES);
-    Tables tables(memory_of_tables, staged + ceil_div(TEAM * STAGED, 4) * 4);
+    Tables tables(memory_of_tables, staged + ceil_div(TEAM * STAGED, 4) * 4, false);
     Tiles tiles(memory, ceil_div(control[LENGTH], TILE));
     int segments = control[MAPS];
     int4 next = tiles.head[blockIdx.x];
@@ -258,7 +258,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     Grid grid(control + ARRIVED + 1);
     const int row = Column<Item, THREADS>::STEP;
     Item *stack = (Item *)shared_memory + ceil_div(row, 4) * 4;  // there is a row below
-    Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4);
+    Tables tables(memory_of_tables, stack + ceil_div((CHUNK + 1) * row, 4) * 4, true);
     int length = control[ITEMS];
     for (int rounds = 2;; rounds++) {
         bool alone = length <= THREADS * CHUNK;

@@ -145,9 +145,11 @@ class Layout:
 
     @property
     def compose_bytes(self) -> int:
-        """Of shared memory, for the maps and the entries of a tile."""
+        """Of shared memory, for the maps and the entries of a tile, besides `shared_bytes`; without
+        the table if it is not needed: see `Tables` in tables.h."""
         words = self.first_chunk * self.cell.itemsize // 4 + 1
-        return 2 * self.team * self.map_bytes + whole(self.team * words, 4) * 4
+        spared = self.table_bytes if self.table_shared and self.holes else 0
+        return 2 * self.team * self.map_bytes + whole(self.team * words, 4) * 4 - spared
 
     @property
     def shared_bytes(self) -> int:

@@ -29,8 +29,10 @@ struct Tables {
     const Cell *enter;   // by state: the hole that is left when a span of unknown value comes next
     const Cell *onward;  // by hole and token: the next hole
 
-    __device__ Tables(const uint4 *memory, void *room) {
-        memory = nearby(memory, TABLE_BYTES, room);
+    // The table comes first, and stays behind where all that is to do is to compose maps of holes.
+    __device__ Tables(const uint4 *memory, void *room, bool reduces) {
+        const int left_out = reduces || !HOLES ? 0 : NEXT_BYTES / 16;
+        memory = nearby(memory + left_out, TABLE_BYTES - left_out * 16, room) - left_out;
         next = table_in(memory), maps = memory + NEXT_BYTES / 16;
         enter = (const Cell *)(maps + HOLES) - FIRST_STATE, onward = enter + FIRST_STATE + STATES;
     }
