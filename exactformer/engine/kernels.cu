@@ -161,7 +161,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
 }
 
 // The same of words, by a lexer that is brought to shared memory, or by one that is too large.
-template <bool SHARED>
+template <class Step, bool SHARED>
 __device__ void reduce_words_by(const Byte *text, int length, int *control, int *memory,
                                 const uint4 *tables, const uint4 *lexer, int nodes, int width,
                                 int lexer_bytes, Cell *rests) {
@@ -172,7 +172,7 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     const Pair *table = table_in(nearby(tables, NEXT_BYTES, behind));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = length;
     Tiles tiles(memory, ceil_div(length, TILE));
-    Lexer words(SHARED ? copy : lexer, nodes, width);
+    Lexer<Step> words(SHARED ? copy : lexer, nodes, width);
     int brackets = 0;
     reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         brackets |= reduce_words_of(chunk, start, text, length, words);
@@ -180,15 +180,15 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     if (brackets & ~control[BRACKETS]) atomicOr(control + BRACKETS, brackets);
 }
 
-#define LEXED(name, shared)                                                                         \
+#define LEXED(name, step, shared)                                                                   \
     extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)                              \
         name(const Byte *text, long long length, int *control, int *memory, const uint4 *tables,    \
              const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests) {  \
-        reduce_words_by<shared>(text, (int)length, control, memory, tables, lexer, (int)nodes,      \
-                                (int)width, (int)bytes, rests);                                     \
+        reduce_words_by<step, shared>(text, (int)length, control, memory, tables, lexer,            \
+                                      (int)nodes, (int)width, (int)bytes, rests);                   \
     }
-LEXED(reduce_words, true)
-LEXED(reduce_many_words, false)
+LEXED(reduce_words, unsigned short, true)
+LEXED(reduce_many_words, unsigned int, false)
 
 // What is left of the first round: how units pair up, and the next text. Maps follow.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)
