@@ -22,7 +22,7 @@ template <class Entry, int STEP> struct Reducer {
     Entry *stacks;     // of all threads: entry i of this one is stacks[bottom + i * STEP]
     int bottom, top;   // where its stack begins, and ends,
     int ground;        // and, in the end, where the entries end that no `(` of it comes before
-    Pair state;        // of the innermost span that was opened in this chunk
+    State state;       // of the innermost span that was opened in this chunk
 
     __device__ Reducer(const Pair *table_, const Byte *pool_, Entry *stacks_, int bottom_)
         : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
