@@ -48,7 +48,7 @@ class Layout:
         states, self.tokens = automaton.step.shape
         self.values = automaton.n_values
         self.space, self.bad = self.tokens, self.tokens + 1
-        self.width = self.tokens + 2
+        self.width = self.tokens + 2 + (self.tokens % 16 == 14)  # see kernels.cu
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         trap = states  # one more state, that nothing leads out of
