@@ -61,7 +61,7 @@ typedef PAIR Pair;
 
 enum { SPACE = TOKENS, BAD = TOKENS + 1 };
 enum { WIDTH = TOKENS + 2 + (TOKENS % 16 == 14) };  // so that rows do not begin in few banks
-enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1, STARTED = FLOOR - 1 };  // and QUIET
+enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1 };
 enum { THREADS = FAN * FAN };  // of a block, but for those that take a tile: TEAM
 enum { MAP_BYTES = (VALUES + 15) / 16 * 16 };
 enum { ERROR, MAPS, RESULT, BRACKETS, UNITS, LENGTH, ITEMS, ROUNDS, TAKEN, ARRIVED };  // in `control`

@@ -51,9 +51,8 @@ class Layout:
         self.width = self.tokens + 2 + (self.tokens % 16 == 14)  # see kernels.cu
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
-        trap = states  # one more state, that nothing leads out of
-        quiet, started, floor = states + 1 + np.arange(3)  # and some more: see reduce.h
-        self.states = states + 4
+        trap, floor = states, states + 1  # no way out; outside of spans, see reduce.h
+        self.states = states + 2
         first = self.width  # number of the first state in a cell, which may be a token as well
         highest = first + self.states - 1
         self.cell = np.dtype(next(t for t in CELLS if highest < 1 << 8 * np.dtype(t).itemsize))
@@ -63,21 +62,16 @@ class Layout:
         table[:, CLOSE] = self.bad
         value = automaton.value
         table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        outside = np.full(self.width, floor)
-        outside[self.space] = quiet
-        next_state = np.vstack([table, outside, table[automaton.start], outside])
-        next_state[:, OPEN] = started
-        spans = [*range(trap + 1), started]
-        value = np.full(self.states, np.iinfo(self.cell).max)  # outside of spans
-        value[spans] = next_state[spans, CLOSE]
-        becomes = value[next_state]
-        becomes[spans, CLOSE] = 0
-        next_state[spans, CLOSE] -= first
+        next_state = np.vstack([table, np.full(self.width, floor)])
+        next_state[:, OPEN] = automaton.start
+        states_only = np.where(np.arange(self.width) == CLOSE, floor, next_state)
+        becomes = np.append(table[:, CLOSE], 0)[states_only]
+        next_state[:floor, CLOSE] -= first
         cells, maps = [], np.zeros((0, 16))
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
-            enter = [*enter, 0, enter[automaton.start], 0]  # nothing enters outside of spans
+            enter = [*enter, 0]  # nothing enters outside of spans
             cells = [np.array(enter), onward]
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)

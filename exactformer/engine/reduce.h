@@ -11,11 +11,10 @@ template <class Entry, int N> struct Column {
     }
 };
 
-// FLOOR is the state outside of all spans that were opened in the chunk. It is left for STARTED, and
-// all tokens lead back to it: what is read there, and what a span becomes that is closed there, is
-// kept. But white space leads to QUIET, which is the same otherwise. The table tells of each state what
-// the span becomes if it is closed there: so a `)` takes a single look-up as well, from the state
-// around.
+// FLOOR is the state outside of all spans that were opened in the chunk, and all tokens lead back to it:
+// what is read there, and what a span becomes that is closed there, is kept. The table tells of each
+// state what the span becomes if it is closed there: so a `)` takes a single look-up as well, from the
+// state around.
 template <class Entry, int STEP> struct Reducer {
     const Pair *table;
     const Byte *pool;
@@ -23,10 +22,11 @@ template <class Entry, int STEP> struct Reducer {
     int bottom, top;   // where its stack begins, and ends,
     int ground;        // and, in the end, where the entries end that no `(` of it comes before
     State state;       // of the innermost span that was opened in this chunk
+    bool outside;      // of all that were
 
     __device__ Reducer(const Pair *table_, const Byte *pool_, Entry *stacks_, int bottom_)
         : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
-          state(OUTSIDE | FLOOR) {}
+          state(FLOOR), outside(true) {}
 
     // A token, or what stands for `(` with the state inside, or for `)` with a map.
     __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
@@ -40,21 +40,21 @@ template <class Entry, int STEP> struct Reducer {
     }
     // There are no branches: the threads of a warp read different things. So the state around the
     // innermost span is fetched in any case, which the compiler would not do; below the bottom there
-    // is something to read as well.
+    // is something to read as well. What becomes of the stack does not wait for the look-up.
     __device__ inline void go_on(Item item, bool opens, bool closes, unsigned int at) {
         unsigned int around = *(volatile Entry *)(stacks + top - STEP);
         Item entry = item;
         if (opens) entry = sizeof(Entry) == sizeof(Cell) ? (Item)state : number_of(state);
-        if (closes & (state < OUTSIDE)) {
+        bool closed = closes & !outside;
+        if (closed) {
             entry = value_of(state);
             if (sizeof(Entry) == 4 && (item & MAPPED)) entry = apply(pool, item, entry);
             at = around * WIDTH + entry;
             top -= STEP;
         }
         state = table[at];
-        unsigned int found = number_of(state);
-        bool kept = sizeof(Entry) == 4 ? opens | (found == FLOOR) : found >= STARTED;
-        if (kept) {
+        outside = !opens & (outside | (closed & (around == FLOOR)));
+        if (opens | (outside & (item != SPACE))) {
             stacks[top] = (Entry)entry;
             top += STEP;
         }

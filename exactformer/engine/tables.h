@@ -18,7 +18,6 @@ __device__ inline const Pair *table_in(const uint4 *memory) {
     return (const Pair *)memory - FIRST_STATE * WIDTH;
 }
 typedef decltype(Pair(0) + 0u) State;  // a pair, in a register
-#define OUTSIDE ((State)(Cell)~0 << 8 * sizeof(Cell))  // of spans: with the states FLOOR and QUIET
 __device__ inline unsigned int number_of(State state) {  // found once for all uses, as compilers see it
     return sizeof(Cell) == 4 ? state : __byte_perm(state, 0, sizeof(Cell) == 1 ? 0x4440 : 0x4410);
 }
