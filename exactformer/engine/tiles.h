@@ -112,15 +112,28 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     }
 }
 
+// 16 bytes of the text. The line that they are in comes nearer with them: a thread reads on there.
+__device__ inline uint4 fetch(const Byte *bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint4 some;
+    asm("ld.global.nc.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(some.x), "=r"(some.y), "=r"(some.z), "=r"(some.w)
+        : "l"(bytes));
+    return some;
+#else
+    return *(const uint4 *)bytes;
+#endif
+}
+
 // Goes through some bytes of the text, by a number for each; the next 16 are on their way meanwhile.
 template <class Use>
 __device__ inline void each_number(const Byte *bytes, int count, const Byte *numbers, Use use) {
     uint4 some = {0, 0, 0, 0};
-    if (count >= 16) some = *(const uint4 *)bytes;
+    if (count >= 16) some = fetch(bytes);
     int i = 0;
     for (; i + 16 <= count; i += 16) {
         unsigned int words[4] = {some.x, some.y, some.z, some.w};
-        if (i + 32 <= count) some = *(const uint4 *)(bytes + i + 16);
+        if (i + 32 <= count) some = fetch(bytes + i + 16);
         Byte found[16];  // all before the first is used, since they do not wait for each other
 #pragma unroll
         for (int k = 0; k < 16; k++) found[k] = numbers[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];

@@ -56,9 +56,9 @@ __device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *tex
         reducer.stacks[row] = lexer.tokens[node];
         row += STEP;
     }
-    Cell token = reducer.stacks[bottom];
+    unsigned int token = reducer.stacks[bottom];
     for (int i = bottom; i < row; i += STEP) {
-        Cell next = reducer.stacks[i + STEP];  // on its way meanwhile
+        unsigned int next = reducer.stacks[i + STEP];  // on its way meanwhile
         reducer.take(token);
         token = next;
     }
