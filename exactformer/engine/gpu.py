@@ -72,11 +72,11 @@ class GpuEngine:
                 return found
         if not self.words.readable or self._lexer is None:
             return None
-        tables, nodes, columns = self._lexer
+        tables, nodes, columns, short = self._lexer
         given = [tables.data_ptr(), nodes, columns, tables.nbytes]
-        if tables.nbytes > SHARED_LEXER:
-            return self._evaluate(text, "reduce_many_words", given, 0)
-        return self._evaluate(text, "reduce_words", given, tables.nbytes)
+        if short:
+            return self._evaluate(text, "reduce_words", given, tables.nbytes)
+        return self._evaluate(text, "reduce_many_words", given, 0)
 
     def value_of_ids(self, ids: Tensor) -> int | None:
         """The same of token ids, as unsigned bytes on the GPU."""
@@ -95,8 +95,8 @@ class GpuEngine:
         return self._bytes(np.where(tokens < self.layout.tokens, tokens, self.layout.bad))
 
     @cached_property
-    def _lexer(self) -> tuple[Tensor, int, int] | None:
-        lexer = self.words.lexer(self.layout.bad)
+    def _lexer(self) -> tuple[Tensor, int, int, bool] | None:
+        lexer = self.words.lexer(self.layout.bad, SHARED_LEXER)
         return lexer and (self._bytes(lexer[0]), *lexer[1:])
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:

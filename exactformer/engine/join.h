@@ -43,6 +43,7 @@ template <int N> struct Some {
 // What is left of a thread's chunk, by places in the stacks.
 struct alignas(8) Remains {
     unsigned short front, ground, top;  // of tokens and `)`; their end, where `(` begin; where they end
+    unsigned short offset;              // entries of the threads before, in the end
 };
 template <int N> struct Left {
     Remains of[N];
@@ -58,26 +59,29 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
     end = at_most(left.with_opens.first(middle, end) + 1, end);     // the tokens up to these `(`
     int opener = left.with_opens.last(first, middle), reader = left.with_tokens.first(middle, end);
     if (opener < first || reader == end) return;
-    const Cell *table = piece.table;
+    const Pair *table = piece.table;
     Entry *stacks = piece.stacks;
     Remains open = left.of[opener], read = left.of[reader];
-    int top = open.top, at = read.front;
-    unsigned int state = stacks[top], around = stacks[top - STEP], token = stacks[at], value = BAD;
+    int top = open.top, at = read.front, ground = open.ground, last = read.ground;
+    State state = table[stacks[top] * WIDTH + SPACE];  // the same state, and what it becomes
+    unsigned int around = stacks[top - STEP], token = stacks[at], value = BAD;
     for (int closed = 0; closed < most * STEP;) {
-        while (top != open.ground && at != read.ground) {
+        while (top != ground && at != last) {
             unsigned int next = stacks[at + STEP];  // on its way meanwhile
             bool mapped = sizeof(Entry) == 4 && (token & MAPPED);
-            state = table[state * WIDTH + (mapped ? CLOSE : token)];
+            unsigned int from = number_of(state) * WIDTH + token;
             if (token == CLOSE || mapped) {
-                value = mapped ? apply(piece.pool, token, state) : state;
-                state = table[around * WIDTH + value];
+                value = value_of(state);
+                if (mapped) value = apply(piece.pool, token, value);
+                from = around * WIDTH + value;
                 top -= STEP;
                 around = stacks[top - STEP];
             }
+            state = table[from];
             token = next;
             at += STEP;
         }
-        if (top == open.ground) {
+        if (top == ground) {
             closed += open.top - top;
             left.of[opener].top = top;
             left.with_opens.take_out(opener);
@@ -88,19 +92,19 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
                 break;
             }
             open = left.of[opener];
-            top = open.top, around = stacks[top - STEP];
+            top = open.top, ground = open.ground, around = stacks[top - STEP];
             state = table[stacks[top] * WIDTH + value];
         }
-        if (at == read.ground) {
+        if (at == last) {
             left.of[reader].front = at;
             left.with_tokens.take_out(reader);
             reader = left.with_tokens.first(reader + 1, end);
             if (reader == end) break;
             read = left.of[reader];
-            at = read.front, token = stacks[at];
+            at = read.front, last = read.ground, token = stacks[at];
         }
     }
-    if (opener >= first) left.of[opener].top = top, stacks[top] = (Entry)state;
+    if (opener >= first) left.of[opener].top = top, stacks[top] = (Entry)number_of(state);
     if (reader < end) left.of[reader].front = at;
 }
 

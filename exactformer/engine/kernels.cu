@@ -31,8 +31,8 @@
 //
 // Glossary
 //   state    what was read of a span: FIRST_STATE + the number of a row of the table.
-//   table    table[state * WIDTH + token] is the next state; with CLOSE for the token, the token of
-//            the span's value, or BAD.
+//   table    table[state * WIDTH + token] is a PAIR: the next state, and the token of what a span
+//            becomes that is closed there, or BAD; with CLOSE for the token, that of this state.
 //   item     32 bits of a text after the first round: a token, OPENED | state, or MAPPED | map.
 //   entry    what a chunk's stack and its rest hold: an item without OPENED, or a state.
 //   rest     entries that a chunk or a unit did not reduce.
@@ -46,9 +46,10 @@
 // once waits for its instructions to come, so that `pair` and `finish` unroll few loops.
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
-// (of maps, where all have one), CELL (unsigned type of a table entry), TABLE_BYTES, TABLE_SHARED, TEAM
-// (threads that take a tile), AT_ONCE (of a processor, at least), FIRST_CHUNK, WINDOW_WORDS (of a
-// thread), CHUNK, JOINED (spans that a join closes, more or less), LAST and FAN.
+// (of maps, where all have one), CELL (unsigned type of a state or token), PAIR (twice as wide),
+// TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE (of a processor, at least),
+// FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join closes, more or less), LAST
+// and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -68,9 +69,11 @@ __device__ inline int read_now(const int *number) {
 typedef unsigned char Byte;
 typedef unsigned int Item;
 typedef CELL Cell;
+typedef PAIR Pair;
 
-enum { SPACE = TOKENS, BAD = TOKENS + 1, WIDTH = TOKENS + 2 };
-enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1, STARTED = FLOOR - 1 };  // and QUIET
+enum { SPACE = TOKENS, BAD = TOKENS + 1 };
+enum { WIDTH = TOKENS + 2 + (TOKENS % 16 == 14) };  // so that rows do not begin in few banks
+enum { FIRST_STATE = WIDTH, FLOOR = FIRST_STATE + STATES - 1 };
 enum { THREADS = FAN * FAN };  // of a block, but for those that take a tile: TEAM
 enum { MAP_BYTES = (VALUES + 15) / 16 * 16 };
 enum { ERROR, MAPS, RESULT, BRACKETS, UNITS, LENGTH, ITEMS, ROUNDS, TAKEN, ARRIVED };  // in `control`
@@ -82,6 +85,7 @@ __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
+__device__ constexpr int highest_power(int n) { return n < 2 ? n : 2 * highest_power(n / 2); }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"
@@ -133,6 +137,7 @@ template <class Use> __device__ void each_block(const Grid &grid, const Round &r
 // and the table.
 struct Bench {
     enum { STEP = Column<Cell, TEAM>::STEP };
+    enum { WORDS = TEAM * WINDOW_WORDS + 1 };  // of the window: where it begins, entries share a word
     static_assert(TEAM * WINDOW_WORDS * 4 >= STEP * sizeof(Cell), "a row below the stacks is read");
     unsigned int *window;
     Cell *stacks;
@@ -140,16 +145,16 @@ struct Bench {
 
     __device__ Bench(void *memory)
         : window((unsigned int *)memory),
-          stacks((Cell *)(window + ceil_div(TEAM * WINDOW_WORDS * 33, 32 * 4) * 4)),
+          stacks((Cell *)(window + ceil_div(WORDS * 33, 32 * 4) * 4)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
-    __device__ Chunk chunk(const Cell *table) const {
+    __device__ Chunk chunk(const Pair *table) const {
         return Chunk(table, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
     }
 };
 
 // Tiles, taken by blocks in turn: some need much longer than others. `read` has a thread's chunk reduced.
 template <class Read>
-__device__ void reduce_each_tile(const Bench &bench, const Cell *table, Tiles &tiles, int *control,
+__device__ void reduce_each_tile(const Bench &bench, const Pair *table, Tiles &tiles, int *control,
                                  Cell *rests, Read read) {
     __shared__ int next;
     for (int tile = blockIdx.x; tile < tiles.count; tile = next) {
@@ -168,7 +173,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
                  const Byte *tokens, Cell *rests) {
     Bench bench(shared_memory);
     for (int i = threadIdx.x; i < 256; i += TEAM) bench.spare[i] = tokens[i];
-    const Cell *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
+    const Pair *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = (int)length;
     Tiles tiles(memory, ceil_div((int)length, TILE));
     reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
@@ -177,7 +182,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
 }
 
 // The same of words, by a lexer that is brought to shared memory, or by one that is too large.
-template <bool SHARED>
+template <class Step, bool SHARED>
 __device__ void reduce_words_by(const Byte *text, int length, int *control, int *memory,
                                 const uint4 *tables, const uint4 *lexer, int nodes, int width,
                                 int lexer_bytes, Cell *rests) {
@@ -185,10 +190,10 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     uint4 *copy = (uint4 *)bench.spare;
     for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) copy[i] = lexer[i];
     void *behind = bench.spare + (SHARED ? lexer_bytes : 0);
-    const Cell *table = table_in(nearby(tables, NEXT_BYTES, behind));
+    const Pair *table = table_in(nearby(tables, NEXT_BYTES, behind));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = length;
     Tiles tiles(memory, ceil_div(length, TILE));
-    Lexer words(SHARED ? copy : lexer, nodes, width);
+    Lexer<Step> words(SHARED ? copy : lexer, nodes, width);
     int brackets = 0;
     reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         brackets |= reduce_words_of(chunk, start, text, length, words);
@@ -196,15 +201,15 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     if (brackets & ~control[BRACKETS]) atomicOr(control + BRACKETS, brackets);
 }
 
-#define LEXED(name, shared)                                                                         \
+#define LEXED(name, step, shared)                                                                   \
     extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)                              \
         name(const Byte *text, long long length, int *control, int *memory, const uint4 *tables,    \
              const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests) {  \
-        reduce_words_by<shared>(text, (int)length, control, memory, tables, lexer, (int)nodes,      \
-                                (int)width, (int)bytes, rests);                                     \
+        reduce_words_by<step, shared>(text, (int)length, control, memory, tables, lexer,            \
+                                      (int)nodes, (int)width, (int)bytes, rests);                   \
     }
-LEXED(reduce_words, true)
-LEXED(reduce_many_words, false)
+LEXED(reduce_words, unsigned short, true)
+LEXED(reduce_many_words, unsigned int, false)
 
 // What is left of the first round: how units pair up, and the next text. Maps follow.
 extern "C" __global__ void __launch_bounds__(THREADS, 4)

@@ -26,12 +26,13 @@ UNIT_INTS = 11  # of a unit, before those of a round
 PAIRING = 2  # blocks of a processor that pair units: each more makes it longer to wait for all
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
 AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers each may have
-WINDOW = 4  # words of a thread through which the entries of a tile are written
+WINDOW = 2  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 8  # this more for each thread
+OWN_SHARED = 1088  # bytes that the system takes of each block, and what a kernel declares itself:
+OWN_OF_A_THREAD = 13  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
+PAIRS = {np.uint8: "unsigned short", np.uint16: "unsigned int", np.uint32: "unsigned long long"}
 
 
 class Layout:
@@ -53,13 +54,12 @@ class Layout:
         states, self.tokens = automaton.step.shape
         self.values = automaton.n_values
         self.space, self.bad = self.tokens, self.tokens + 1
-        self.width = self.tokens + 2
+        self.width = self.tokens + 2 + (self.tokens % 16 == 14)  # see kernels.cu
         self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
-        trap = states  # one more state, that nothing leads out of
-        quiet, started, floor = states + 1 + np.arange(3)  # and some more: see reduce.h
-        self.states = states + 4
+        trap, floor = states, states + 1  # no way out; outside of spans, see reduce.h
+        self.states = states + 2
         first = self.width  # number of the first state in a cell, which may be a token as well
         highest = first + self.states - 1
         self.cell = np.dtype(next(t for t in CELLS if highest < 1 << 8 * np.dtype(t).itemsize))
@@ -69,22 +69,23 @@ class Layout:
         table[:, CLOSE] = self.bad
         value = automaton.value
         table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        outside = np.full(self.width, floor)
-        outside[self.space] = quiet
-        whole_table = np.vstack([table, outside, table[automaton.start], outside]) + first
-        whole_table[[*range(trap + 1), started], CLOSE] -= first
-        whole_table[:, OPEN] = started + first
+        next_state = np.vstack([table, np.full(self.width, floor)])
+        next_state[:, OPEN] = automaton.start
+        states_only = np.where(np.arange(self.width) == CLOSE, floor, next_state)
+        becomes = np.append(table[:, CLOSE], 0)[states_only]
+        next_state[:floor, CLOSE] -= first
         cells, maps = [], np.zeros((0, 16), np.int64)
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
-            enter = [*enter, 0, enter[automaton.start], 0]  # nothing enters outside of spans
+            enter = [*enter, 0]  # nothing enters outside of spans
             cells = [np.array(enter), onward]
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)
             maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
         self.holes = len(maps)
-        tables = _whole_lines(whole_table.astype(self.cell).tobytes())
+        pairs = np.stack([next_state + first, becomes], axis=-1)
+        tables = _whole_lines(pairs.astype(self.cell).tobytes())
         self.table_bytes = len(tables)
         tables += maps.astype(np.uint8).tobytes()
         tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
@@ -117,6 +118,7 @@ class Layout:
             "HOLES": self.holes,
             "CELL": CELLS[self.cell.type],
             "NUMBERS": self.numbers,
+            "PAIR": PAIRS[self.cell.type],
             "TABLE_BYTES": self.tables_bytes,
             "TABLE_SHARED": int(self.table_shared),
             "TEAM": self.team,
@@ -141,7 +143,7 @@ class Layout:
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
-        window = whole(self.team * self.window * 33, 32 * 4) // 32 * 4
+        window = whole((self.team * self.window + 1) * 33, 32 * 4) // 32 * 4
         table = self.table_bytes if self.table_shared else 0
         return window + columns * self.cell.itemsize + table
 

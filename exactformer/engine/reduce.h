@@ -11,50 +11,53 @@ template <class Entry, int N> struct Column {
     }
 };
 
-// FLOOR is the state outside of all spans that were opened in the chunk. It is left for STARTED, and
-// all tokens lead back to it: what is read there, and what a span becomes that is closed there, is
-// kept. But white space leads to QUIET, which is the same otherwise. A span is closed where the table
-// has not a state but a token: what the span becomes.
+// FLOOR is the state outside of all spans that were opened in the chunk, and all tokens lead back to it:
+// what is read there, and what a span becomes that is closed there, is kept. The table tells of each
+// state what the span becomes if it is closed there: so a `)` takes a single look-up as well, from the
+// state around.
 template <class Entry, int STEP> struct Reducer {
-    const Cell *table;
+    const Pair *table;
     const Byte *pool;
-    Entry *stacks;       // of all threads: entry i of this one is stacks[bottom + i * STEP]
-    int bottom, top;     // where its stack begins, and ends,
-    int ground;          // and, in the end, where the entries end that no `(` of it comes before
-    unsigned int state;  // of the innermost span that was opened in this chunk
+    Entry *stacks;     // of all threads: entry i of this one is stacks[bottom + i * STEP]
+    int bottom, top;   // where its stack begins, and ends,
+    int ground;        // and, in the end, where the entries end that no `(` of it comes before
+    State state;       // of the innermost span that was opened in this chunk
+    bool outside;      // of all that were
 
-    __device__ Reducer(const Cell *table_, const Byte *pool_, Entry *stacks_, int bottom_)
+    __device__ Reducer(const Pair *table_, const Byte *pool_, Entry *stacks_, int bottom_)
         : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
-          state(FLOOR) {}
+          state(FLOOR), outside(true) {}
 
     // A token, or what stands for `(` with the state inside, or for `)` with a map.
     __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
-        unsigned int found = inside;
-        if (!opens) found = table[state * WIDTH + (closes ? CLOSE : item)];
-        go_on(item, opens, found);
+        unsigned int row = opens ? inside : number_of(state);
+        Item column = opens ? SPACE : closes ? CLOSE : item;  // white space changes nothing
+        go_on(item, opens, closes, row * WIDTH + column);
     }
-    // The same of plain tokens, for which the table has all.
+    // The same of plain tokens.
     __device__ inline void take(unsigned int token) {
-        go_on(token, token == OPEN, table[state * WIDTH + token]);
+        go_on(token, token == OPEN, token == CLOSE, number_of(state) * WIDTH + token);
     }
-    // There are no branches to speak of: the threads of a warp read different things. So the state
-    // around the innermost span is fetched in any case, at the same time as what is found, which the
-    // compiler would not do; below the bottom there is something to read as well.
-    __device__ inline void go_on(Item item, bool opens, unsigned int found) {
+    // There are no branches: the threads of a warp read different things. So the state around the
+    // innermost span is fetched in any case, which the compiler would not do; below the bottom there
+    // is something to read as well. What becomes of the stack does not wait for the look-up.
+    __device__ inline void go_on(Item item, bool opens, bool closes, unsigned int at) {
         unsigned int around = *(volatile Entry *)(stacks + top - STEP);
-        Item entry = opens ? state : item;
-        if (found < FIRST_STATE) {
-            entry = found;
+        Item entry = item;
+        if (opens) entry = sizeof(Entry) == sizeof(Cell) ? (Item)state : number_of(state);
+        bool closed = closes & !outside;
+        if (closed) {
+            entry = value_of(state);
             if (sizeof(Entry) == 4 && (item & MAPPED)) entry = apply(pool, item, entry);
-            found = table[around * WIDTH + entry];
+            at = around * WIDTH + entry;
             top -= STEP;
         }
-        bool kept = sizeof(Entry) == 4 ? opens || found == FLOOR : found >= STARTED;
-        if (kept) {
+        state = table[at];
+        outside = !opens & (outside | (closed & (around == FLOOR)));
+        if (opens | (outside & (item != SPACE))) {
             stacks[top] = (Entry)entry;
             top += STEP;
         }
-        state = found;
     }
     // What is left: first all that is no state, then the states that belong to `(`. The entry of a `(`
     // in the stack is the state around it; in a rest, inside it. The last of these comes to lie behind
@@ -68,7 +71,7 @@ template <class Entry, int STEP> struct Reducer {
             else high = middle;
         }
         ground = bottom + low * STEP;
-        stacks[top] = (Entry)state;
+        stacks[top] = (Entry)number_of(state);
     }
     __device__ Entry &entry(int i) const { return stacks[bottom + i * STEP]; }
     __device__ int height() const { return (top - bottom) / STEP; }

@@ -46,13 +46,18 @@ __device__ inline const uint4 *nearby(const uint4 *memory, int bytes, void *room
 }
 
 // It begins with the table, which is all that is needed to reduce.
-enum { NEXT_BYTES = ceil_div(STATES * WIDTH * sizeof(Cell), 16) * 16 };
-__device__ inline const Cell *table_in(const uint4 *memory) {
-    return (const Cell *)memory - FIRST_STATE * WIDTH;
+enum { NEXT_BYTES = ceil_div(STATES * WIDTH * sizeof(Pair), 16) * 16 };
+__device__ inline const Pair *table_in(const uint4 *memory) {
+    return (const Pair *)memory - FIRST_STATE * WIDTH;
 }
+typedef decltype(Pair(0) + 0u) State;  // a pair, in a register
+__device__ inline unsigned int number_of(State state) {  // found once for all uses, as compilers see it
+    return sizeof(Cell) == 4 ? state : __byte_perm(state, 0, sizeof(Cell) == 1 ? 0x4440 : 0x4410);
+}
+__device__ inline unsigned int value_of(State state) { return state >> 8 * sizeof(Cell); }
 
 struct Tables {
-    const Cell *next;    // by state and token: the table
+    const Pair *next;    // by state and token: the table
     const uint4 *maps;   // of a hole that may be closed: the map of the span
     const Cell *enter;   // by state: the hole that is left when a span of unknown value comes next
     const Cell *onward;  // by hole and token: the next hole

@@ -35,13 +35,17 @@ __device__ inline int closes_in(unsigned int word) {
     return __popc(~(((other & low) + low) | other | low));
 }
 
-// The rest of a tile whose chunks are reduced. Its entries go to the rests through `window`, some words
-// at a time, so that whole lines are written; one word of 33 there is left out, so that threads with as
-// many entries as a line has do not wait for the same bank.
+// The rest of a tile whose chunks are reduced. Its entries go to the rests through `window`, so that
+// whole lines are written: those of all threads at once where there are few, of some threads after
+// others where there are many, but all threads of the block gather them. One word of 33 there is left
+// out, so that threads with as many entries as a line has do not wait for the same bank.
 __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles &tiles, Cell *rests) {
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
     enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
+    enum { FEW = highest_power(WINDOW / FIRST_CHUNK) };  // threads whose entries have room in any case
+    static_assert(FEW > 0 && TEAM % FEW == 0, "so many more threads gather the entries of each");
     __shared__ Left<TEAM> left;
+    __shared__ int closing[TEAM];
     join_all(left, chunk, TILE / MOST_UNITS);
     int thread = threadIdx.x, before = chunk.floor(), count = before + chunk.opening();
     // Units begin where a `)`, or a token that belongs before one, comes after a `(`.
@@ -49,35 +53,57 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     bool apart = opener >= 0 && opener >= left.with_tokens.last(0, thread);
     unsigned int total, all, place = sum_before<TEAM>((unsigned int)count | apart << 16, &total);
     int entries = total & 65535, units = entries ? (total >> 16) + 1 : 0, offset = place & 65535;
-    int i = -(offset % SHARE), closing = 0;  // by words: the first entry of the next one
-    for (int first = 0; first < entries; first += WINDOW) {
-        for (; i < count && offset + i < first + WINDOW; i += SHARE) {
-            unsigned int to = (unsigned int)(offset + i - first) / SHARE;
+    left.of[thread].offset = offset;
+    closing[thread] = 0;
+    __syncthreads();
+    Cell *lines = rests + (size_t)tile * TILE;
+    int some = entries <= WINDOW ? TEAM : FEW;
+    for (int first = 0, start = 0, end; first < TEAM; first += some, start = end) {
+        end = first + some < TEAM ? left.of[first + some].offset : entries;
+        if (start == end) continue;
+        int owner = first + thread % some, base = start / SHARE;
+        Remains own = left.of[owner];
+        Chunk from = chunk;
+        from.bottom = own.front, from.ground = own.ground, from.top = own.top;
+        int floor = from.floor(), height = from.height(), closes = 0;
+        int i = thread / some * SHARE - own.offset % SHARE;  // by words
+        for (; i < height; i += TEAM / some * SHARE) {
+            unsigned int to = (unsigned int)(own.offset + i) / SHARE - base;
             to += to / 32;
-            if (i >= 0 && i + SHARE <= count && (i >= before || i + SHARE <= before)) {
+            if (i >= 0 && i + SHARE <= height && (i >= floor || i + SHARE <= floor)) {
                 unsigned int word = 0;
-                const Cell *from = &chunk.left(i);
+                const Cell *cells = &from.left(i);
 #pragma unroll
-                for (int k = 0; k < SHARE; k++) word |= (unsigned int)from[k * STEP] << k * BITS;
+                for (int k = 0; k < SHARE; k++) word |= (unsigned int)cells[k * STEP] << k * BITS;
                 window[to] = word;
-                closing += closes_in(word);
+                closes += closes_in(word);
             } else {  // a word that is shared with neighbours, or by both kinds of entries
 #pragma unroll
                 for (int k = 0; k < SHARE; k++) {
-                    if (i + k < 0 || i + k >= count) continue;
-                    Cell entry = chunk.left(i + k);
-                    closing += entry == CLOSE;
+                    if (i + k < 0 || i + k >= height) continue;
+                    Cell entry = from.left(i + k);
+                    closes += entry == CLOSE;
                     ((Cell *)(window + to))[k] = entry;
                 }
             }
         }
+        if (closes) atomicAdd(closing + owner, closes);
         __syncthreads();
-        int words = ceil_div(at_most(entries - first, (int)WINDOW), (int)SHARE);
-        unsigned int *lines = (unsigned int *)(rests + (size_t)tile * TILE + first);
-        for (int w = thread; w < words; w += TEAM) lines[w] = window[w + w / 32];
+        for (int w = base + thread; w * SHARE < end; w += TEAM) {
+            const unsigned int *word = window + (w - base) + (w - base) / 32;
+            if (w * SHARE >= start && (w + 1) * SHARE <= end) {
+                ((unsigned int *)lines)[w] = *word;
+            } else {  // shared with those before or behind
+#pragma unroll
+                for (int k = 0; k < SHARE; k++) {
+                    int at = w * SHARE + k;
+                    if (at >= start && at < end) lines[at] = ((const Cell *)word)[k];
+                }
+            }
+        }
         __syncthreads();
     }
-    unsigned int sum = sum_before<TEAM>((unsigned int)before | closing << 16, &all);
+    unsigned int sum = sum_before<TEAM>((unsigned int)before | closing[thread] << 16, &all);
     tiles.directory_of(tile)[thread] = offset | (sum & 0xffff0000u);
     uint2 *bounds = tiles.bounds_of(tile);
     if (apart) bounds[(place >> 16) + 1] = {(unsigned int)offset, sum};
@@ -89,15 +115,31 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     }
 }
 
-// Goes through some bytes of the text, by a number for each; the next 16 are on their way meanwhile.
+// 16 bytes of the text. The line that they are in comes nearer with them: a thread reads on there.
+__device__ inline uint4 fetch(const Byte *bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint4 some;
+    asm("ld.global.nc.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(some.x), "=r"(some.y), "=r"(some.z), "=r"(some.w)
+        : "l"(bytes));
+    return some;
+#else
+    return *(const uint4 *)bytes;
+#endif
+}
+
+// Goes through some bytes of the text, by a number for each; the next 32 are on their way meanwhile: the
+// compiler puts off each load to the end of the turn.
 template <class Use>
 __device__ inline void each_number(const Byte *bytes, int count, const Byte *numbers, Use use) {
-    uint4 some = {0, 0, 0, 0};
-    if (count >= 16) some = *(const uint4 *)bytes;
+    uint4 some = {0, 0, 0, 0}, ahead = some;
+    if (count >= 16) some = fetch(bytes);
+    if (count >= 32) ahead = fetch(bytes + 16);
     int i = 0;
     for (; i + 16 <= count; i += 16) {
         unsigned int words[4] = {some.x, some.y, some.z, some.w};
-        if (i + 32 <= count) some = *(const uint4 *)(bytes + i + 16);
+        some = ahead;
+        if (i + 48 <= count) ahead = fetch(bytes + i + 32);
         Byte found[16];  // all before the first is used, since they do not wait for each other
 #pragma unroll
         for (int k = 0; k < 16; k++) found[k] = numbers[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];

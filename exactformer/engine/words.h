@@ -6,56 +6,61 @@
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
 
 enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
-enum { NODE = 0x1fff, ENDED = 0x2000, BRACKET_BITS = 14 };  // in `next`
 
-struct Lexer {
-    typedef unsigned short Step;
+// A step of it has all that a byte leads to, from the lowest bits: the next node, a kind of bracket, and
+// the token of the lexeme that ended before the byte, or all ones.
+template <class Step> struct Lexer {
+    enum { NODE_BITS = 4 * sizeof(Step), TOKEN_AT = NODE_BITS + 2 };
     const Byte *columns;  // of a byte
     const Byte *before;   // of a byte: the node that it leaves to a chunk that it is not in
-    const Step *next;     // by node and column: the next node | kind of bracket | a lexeme ended before
-    const Byte *tokens;   // of a node
+    const Step *next;     // by node and column
+    const Byte *tokens;   // of a node, if its lexeme ends there
     int width;
 
     __device__ Lexer(const uint4 *memory, int nodes, int width_)
         : columns((const Byte *)memory), before(columns + 256), next((const Step *)(before + 256)),
           tokens((const Byte *)(next + nodes * width_)), width(width_) {}
-    __device__ unsigned int step(int node, int column) const { return next[node * width + column]; }
+    __device__ Step step(int node, int column) const { return next[node * width + column]; }
+    static __device__ int node(Step step) { return step & ((1 << NODE_BITS) - 1); }
+    static __device__ int brackets(unsigned int steps) { return steps >> NODE_BITS & 3; }
+    static __device__ bool ended(Step step) { return step < (Step)(~0u << TOKEN_AT); }
+    static __device__ Cell token(Step step) { return (Cell)(step >> TOKEN_AT); }
 };
 
 // The tokens that begin in a thread's chunk, put in the rows of its stack, from where it takes them:
 // no stack is higher than what was read. Returns the kinds of brackets, a bit each.
+template <class Step>
 __device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *text, int length,
-                                      const Lexer &lexer) {
+                                      const Lexer<Step> &lexer) {
     if (start >= length) return 0;
     enum { STEP = Column<Cell, TEAM>::STEP };
     int count = at_most(length - start, (int)FIRST_CHUNK), bottom = reducer.bottom;
-    int node = start ? lexer.before[text[start - 1]] : BLANKS, seen = 0;
+    int node = start ? lexer.before[text[start - 1]] : BLANKS;
     int row = node == BLANKS ? bottom : bottom - STEP;  // below is room for one of the chunk before
-    unsigned int ahead = lexer.tokens[node];            // if its lexeme ends here
+    unsigned int seen = 0;
     each_number(text + start, count, lexer.columns, [&](Byte column) {
-        unsigned int next = lexer.step(node, column), token = ahead;
+        Step next = lexer.step(node, column);
         seen |= next;
-        node = next & NODE;
-        ahead = lexer.tokens[node];  // on its way before it is needed
-        if (next & ENDED) {
-            reducer.stacks[row] = (Cell)token;
+        node = lexer.node(next);
+        if (lexer.ended(next)) {
+            reducer.stacks[row] = lexer.token(next);
             row += STEP;
         }
     });
     if (node != BLANKS && row >= bottom) {
         for (int at = start + count; at < length && node > UNKNOWN_MARK; at++) {
-            unsigned int next = lexer.step(node, lexer.columns[text[at]]);
-            if (next & ENDED) break;
-            node = next & NODE;
+            Step next = lexer.step(node, lexer.columns[text[at]]);
+            if (lexer.ended(next)) break;
+            node = lexer.node(next);
         }
         reducer.stacks[row] = lexer.tokens[node];
         row += STEP;
     }
-    Cell token = reducer.stacks[bottom];
+    unsigned int token = reducer.stacks[bottom];
     for (int i = bottom; i < row; i += STEP) {
-        Cell next = reducer.stacks[i + STEP];  // on its way meanwhile
+        unsigned int next = reducer.stacks[i + STEP];  // on its way meanwhile
         reducer.take(token);
         token = next;
     }
-    return seen >> BRACKET_BITS & 3;
+    return lexer.brackets(seen);
 }
