@@ -32,6 +32,7 @@ from exactformer.engine.layout import MOST_UNITS, Layout, ceil_div, source, whol
 from exactformer.engine.tensor import Words
 
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
+SELDOM = 256  # bytes of a lexer that stay there in any case: see words.h
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
@@ -75,7 +76,7 @@ class GpuEngine:
         tables, nodes, columns, short = self._lexer
         given = [tables.data_ptr(), nodes, columns, tables.nbytes]
         if short:
-            return self._evaluate(text, "reduce_words", given, tables.nbytes)
+            return self._evaluate(text, "reduce_words", given, tables.nbytes - SELDOM)
         return self._evaluate(text, "reduce_many_words", given, 0)
 
     def value_of_ids(self, ids: Tensor) -> int | None:

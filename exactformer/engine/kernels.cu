@@ -188,12 +188,14 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
                                 int lexer_bytes, Cell *rests) {
     Bench bench(shared_memory);
     uint4 *copy = (uint4 *)bench.spare;
-    for (int i = threadIdx.x; SHARED && i < lexer_bytes / 16; i += TEAM) copy[i] = lexer[i];
-    void *behind = bench.spare + (SHARED ? lexer_bytes : 0);
+    const uint4 *often = lexer + Lexer<Step>::SELDOM / 16;
+    int bytes = SHARED ? lexer_bytes - Lexer<Step>::SELDOM : 0;
+    for (int i = threadIdx.x; i < bytes / 16; i += TEAM) copy[i] = often[i];
+    void *behind = bench.spare + bytes;
     const Pair *table = table_in(nearby(tables, NEXT_BYTES, behind));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = length;
     Tiles tiles(memory, ceil_div(length, TILE));
-    Lexer<Step> words(SHARED ? copy : lexer, nodes, width);
+    Lexer<Step> words(lexer, SHARED ? copy : often, nodes, width);
     int brackets = 0;
     reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         brackets |= reduce_words_of(chunk, start, text, length, words);

@@ -13,8 +13,9 @@ from exactformer.engine.tensor import longest_span
 HERE = Path(__file__).parent
 TEAM = 128  # threads of a block that reduces a tile of the text
 FIRST_CHUNK = 128  # bytes of the text that a thread reduces
-CHUNK = 64  # items that it reduces in later rounds
-JOINED = 32  # spans that a join closes there: few for combs, enough for bushy trees
+CHUNK = 32  # items that it reduces in later rounds,
+LONG_CHUNK = 64  # or, where spans are long, this many
+JOINED = 8  # spans that a join closes there: few for combs, enough for bushy trees
 LAST = 256  # items that joins alone reduce to the end
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
@@ -26,11 +27,11 @@ UNIT_INTS = 11  # of a unit, before those of a round
 PAIRING = 2  # blocks of a processor that pair units: each more makes it longer to wait for all
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
 AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers each may have
-WINDOW = 2  # words of a thread through which the entries of a tile are written
+WINDOW = 4  # words of a thread through which the entries of a tile are written
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = 1088  # bytes that the system takes of each block, and what a kernel declares itself:
-OWN_OF_A_THREAD = 13  # this more for each thread
+OWN_SHARED = 1152  # bytes that the system takes of each block, and what a kernel declares itself:
+OWN_OF_A_THREAD = 8  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
 PAIRS = {np.uint8: "unsigned short", np.uint16: "unsigned int", np.uint32: "unsigned long long"}
 
@@ -45,7 +46,7 @@ class Layout:
         first_chunk: int = FIRST_CHUNK,
         at_once: int = AT_ONCE,
         window: int = WINDOW,
-        chunk: int = CHUNK,
+        chunk: int | None = None,
         joined: int = JOINED,
         last: int = LAST,
         fan: int = FAN,
@@ -55,7 +56,11 @@ class Layout:
         self.values = automaton.n_values
         self.space, self.bad = self.tokens, self.tokens + 1
         self.width = self.tokens + 2 + (self.tokens % 16 == 14)  # see kernels.cu
-        self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
+        self.first_chunk, self.threads, self.fan = first_chunk, fan * fan, fan
+        # Longer spans than a quarter of a chunk would keep the text from shrinking: see `finish`.
+        longest = longest_span(automaton, LONG_CHUNK)
+        chunk = chunk or (CHUNK if longest <= CHUNK // 4 - 2 else LONG_CHUNK)
+        self.chunk, self.longest = chunk, min(longest, chunk // 4 - 2)
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
         trap, floor = states, states + 1  # no way out; outside of spans, see reduce.h
@@ -103,8 +108,6 @@ class Layout:
             tables += numbered_maps.tobytes()
         self.tables = np.frombuffer(tables, np.uint8)
         self.map_bytes = ceil_div(self.values, 16) * 16
-        # Longer spans would keep the text from shrinking; see `finish` in kernels.cu.
-        self.longest = min(longest_span(automaton, CHUNK), chunk // 4 - 2)
 
     @property
     def options(self) -> tuple[str, ...]:

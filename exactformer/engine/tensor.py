@@ -267,5 +267,5 @@ class Words:
                 following[node, column] = after | max(0, other - MARK) << bits | ended << bits + 2
         before = np.where(self.classes <= MARK, self.classes, BLANK).astype(np.uint8)
         tokens = np.array(ends, dtype=np.uint8)
-        tables = np.concatenate([columns, before, following.ravel().view(np.uint8), tokens])
+        tables = np.concatenate([before, columns, following.ravel().view(np.uint8), tokens])
         return np.pad(tables, (0, -len(tables) % 16)), nodes, width, short

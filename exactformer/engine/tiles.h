@@ -45,7 +45,7 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     enum { FEW = highest_power(WINDOW / FIRST_CHUNK) };  // threads whose entries have room in any case
     static_assert(FEW > 0 && TEAM % FEW == 0, "so many more threads gather the entries of each");
     __shared__ Left<TEAM> left;
-    __shared__ int closing[TEAM];
+    __shared__ int counted[FEW];  // `)` of those threads, where several gather the entries of each
     join_all(left, chunk, TILE / MOST_UNITS);
     int thread = threadIdx.x, before = chunk.floor(), count = before + chunk.opening();
     // Units begin where a `)`, or a token that belongs before one, comes after a `(`.
@@ -54,10 +54,10 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     unsigned int total, all, place = sum_before<TEAM>((unsigned int)count | apart << 16, &total);
     int entries = total & 65535, units = entries ? (total >> 16) + 1 : 0, offset = place & 65535;
     left.of[thread].offset = offset;
-    closing[thread] = 0;
+    if (thread < FEW) counted[thread] = 0;
     __syncthreads();
     Cell *lines = rests + (size_t)tile * TILE;
-    int some = entries <= WINDOW ? TEAM : FEW;
+    int some = entries <= WINDOW ? TEAM : FEW, closing = 0;
     for (int first = 0, start = 0, end; first < TEAM; first += some, start = end) {
         end = first + some < TEAM ? left.of[first + some].offset : entries;
         if (start == end) continue;
@@ -87,8 +87,13 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
                 }
             }
         }
-        if (closes) atomicAdd(closing + owner, closes);
+        if (some == TEAM) closing = closes;
+        else if (closes) atomicAdd(counted + owner - first, closes);
         __syncthreads();
+        if (some < TEAM && thread / some == first / some) {
+            closing = counted[thread - first];
+            counted[thread - first] = 0;
+        }
         for (int w = base + thread; w * SHARE < end; w += TEAM) {
             const unsigned int *word = window + (w - base) + (w - base) / 32;
             if (w * SHARE >= start && (w + 1) * SHARE <= end) {
@@ -103,7 +108,7 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
         }
         __syncthreads();
     }
-    unsigned int sum = sum_before<TEAM>((unsigned int)before | closing[thread] << 16, &all);
+    unsigned int sum = sum_before<TEAM>((unsigned int)before | closing << 16, &all);
     tiles.directory_of(tile)[thread] = offset | (sum & 0xffff0000u);
     uint2 *bounds = tiles.bounds_of(tile);
     if (apart) bounds[(place >> 16) + 1] = {(unsigned int)offset, sum};

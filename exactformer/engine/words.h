@@ -11,14 +11,15 @@ enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
 // the token of the lexeme that ended before the byte, or all ones.
 template <class Step> struct Lexer {
     enum { NODE_BITS = 4 * sizeof(Step), TOKEN_AT = NODE_BITS + 2 };
-    const Byte *columns;  // of a byte
-    const Byte *before;   // of a byte: the node that it leaves to a chunk that it is not in
-    const Step *next;     // by node and column
-    const Byte *tokens;   // of a node, if its lexeme ends there
+    enum { SELDOM = 256 };  // bytes that need not be near: `before`
+    const Byte *before;     // of a byte: the node that it leaves to a chunk that it is not in
+    const Byte *columns;    // of a byte
+    const Step *next;       // by node and column
+    const Byte *tokens;     // of a node, if its lexeme ends there
     int width;
 
-    __device__ Lexer(const uint4 *memory, int nodes, int width_)
-        : columns((const Byte *)memory), before(columns + 256), next((const Step *)(before + 256)),
+    __device__ Lexer(const uint4 *memory, const uint4 *near, int nodes, int width_)
+        : before((const Byte *)memory), columns((const Byte *)near), next((const Step *)(columns + 256)),
           tokens((const Byte *)(next + nodes * width_)), width(width_) {}
     __device__ Step step(int node, int column) const { return next[node * width + column]; }
     static __device__ int node(Step step) { return step & ((1 << NODE_BITS) - 1); }
