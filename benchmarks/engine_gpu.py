@@ -34,7 +34,6 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.expression import format_ids
 from exactformer.engine.gpu import CupyLauncher, GpuEngine
-from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
 from exactformer.weightfile import write_atomically
@@ -287,9 +286,8 @@ _ENGINES: dict[str, GpuEngine] = {}
 def engine_of(algebra: Algebra) -> GpuEngine:
     if algebra.name not in _ENGINES:
         automaton = read_off(algebra, construct(algebra).weights)
-        layout = Layout(automaton)
-        launch = TimedLauncher(layout.options)
-        _ENGINES[algebra.name] = GpuEngine(automaton, algebra, layout=layout, launch=launch)
+        engine = _ENGINES[algebra.name] = GpuEngine(automaton, algebra)
+        engine.launch = TimedLauncher(engine.layout.options)
     return _ENGINES[algebra.name]
 
 

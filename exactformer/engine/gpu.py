@@ -32,6 +32,7 @@ from exactformer.engine.layout import MOST_UNITS, Layout, ceil_div, source, whol
 from exactformer.engine.tensor import Words
 
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
+BYTE_TOKENS = 256  # bytes of the token of each byte
 SELDOM = 256  # bytes of a lexer that stay there in any case: see words.h
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
@@ -59,8 +60,10 @@ class GpuEngine:
     ) -> None:
         self.device = torch.device(device)
         self.layout = layout or Layout(automaton)
-        self.launch = launch or CupyLauncher(self.layout.options)
         self.words = Words(algebra)
+        if layout is None:
+            self.layout.widen_window(self._reader_bytes)
+        self.launch = launch or CupyLauncher(self.layout.options)
         self.processors = _processors(self.device)
         self.rounds = 0  # of the last text
         self.tables = self._bytes(self.layout.tables)
@@ -100,13 +103,21 @@ class GpuEngine:
         lexer = self.words.lexer(self.layout.bad, SHARED_LEXER)
         return lexer and (self._bytes(lexer[0]), *lexer[1:])
 
+    @property
+    def _reader_bytes(self) -> int:
+        """Of shared memory, for the tables that the text is read with."""
+        if self.words.bytes_suffice or self._lexer is None:
+            return BYTE_TOKENS
+        tables, _, _, short = self._lexer
+        return tables.nbytes - SELDOM if short else 0
+
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)
 
     # ------------------------------------------------------------ rounds
 
     def _evaluate(
-        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int = 256
+        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int = BYTE_TOKENS
     ) -> int | None:
         """By the kernel that reads the text, with its tables and what shared memory they take."""
         if not 0 < len(text) < MOST_BYTES:

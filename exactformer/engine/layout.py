@@ -27,9 +27,8 @@ UNIT_INTS = 11  # of a unit, before those of a round
 PAIRING = 2  # blocks of a processor that pair units: each more makes it longer to wait for all
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
 AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers each may have
-WINDOW = 4  # words of a thread through which the entries of a tile are written,
-LARGE_WINDOW = 8  # or, where so many blocks still have room on a processor, this many
-BLOCKS_WITH_LARGE = 9
+WINDOW = 4  # words of a thread, at least, through which the entries of a tile are written
+MOST_WINDOW = 12  # and at most
 MOST_UNITS = 16  # of a tile: see join.h
 SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
 OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
@@ -47,7 +46,7 @@ class Layout:
         team: int = TEAM,
         first_chunk: int = FIRST_CHUNK,
         at_once: int = AT_ONCE,
-        window: int | None = None,
+        window: int = WINDOW,
         chunk: int | None = None,
         joined: int = JOINED,
         last: int = LAST,
@@ -63,7 +62,7 @@ class Layout:
         longest = longest_span(automaton, LONG_CHUNK)
         chunk = chunk or (CHUNK if longest <= CHUNK // 4 - 2 else LONG_CHUNK)
         self.chunk, self.longest = chunk, min(longest, chunk // 4 - 2)
-        self.team, self.at_once, self.pairing = team, at_once, pairing
+        self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
         trap, floor = states, states + 1  # no way out; outside of spans, see reduce.h
         self.states = states + 2
@@ -110,9 +109,6 @@ class Layout:
             tables += numbered_maps.tobytes()
         self.tables = np.frombuffer(tables, np.uint8)
         self.map_bytes = ceil_div(self.values, 16) * 16
-        self.window = window or LARGE_WINDOW
-        if not window and self.teams_at_once(self.tile_bytes + 256) < BLOCKS_WITH_LARGE:
-            self.window = WINDOW
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -154,6 +150,15 @@ class Layout:
         window = whole((self.team * self.window + 1) * 33, 32 * 4) // 32 * 4
         table = self.table_bytes if self.table_shared else 0
         return window + columns * self.cell.itemsize + table
+
+    def widen_window(self, reader: int) -> None:
+        """As far as no block loses its room, where tables to read the text take so many bytes."""
+        blocks = self.teams_at_once(self.tile_bytes + reader)
+        while self.window < MOST_WINDOW:
+            self.window += 1
+            if self.teams_at_once(self.tile_bytes + reader) < blocks:
+                self.window -= 1
+                return
 
     def teams_at_once(self, shared: int) -> int:
         """Blocks that a processor of the GPU has room for, by threads and by shared memory."""

@@ -42,8 +42,8 @@ __device__ inline int closes_in(unsigned int word) {
 __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles &tiles, Cell *rests) {
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
     enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
-    enum { FEW = highest_power(WINDOW / FIRST_CHUNK) };  // threads whose entries have room in any case
-    static_assert(FEW > 0 && TEAM % FEW == 0, "so many more threads gather the entries of each");
+    enum { FEW = min_of(WINDOW / FIRST_CHUNK, min_of(TEAM, 32)) };  // whose entries have room always
+    static_assert(FEW > 0, "the entries of a thread have room");
     __shared__ Left<TEAM> left;
     __shared__ int counted[FEW];  // `)` of those threads, where several gather the entries of each
     join_all(left, chunk, TILE / MOST_UNITS);
@@ -61,13 +61,14 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     for (int first = 0, start = 0, end; first < TEAM; first += some, start = end) {
         end = first + some < TEAM ? left.of[first + some].offset : entries;
         if (start == end) continue;
-        int owner = first + thread % some, base = start / SHARE;
-        Remains own = left.of[owner];
+        int owner = first + thread % some, turn = thread / some, base = start / SHARE;
+        bool gathers = owner < TEAM && turn < TEAM / some;
+        Remains own = left.of[gathers ? owner : 0];
         Chunk from = chunk;
         from.bottom = own.front, from.ground = own.ground, from.top = own.top;
         int floor = from.floor(), height = from.height(), closes = 0;
-        int i = thread / some * SHARE - own.offset % SHARE;  // by words
-        for (; i < height; i += TEAM / some * SHARE) {
+        int i = turn * SHARE - own.offset % SHARE;  // by words
+        for (; gathers && i < height; i += TEAM / some * SHARE) {
             unsigned int to = (unsigned int)(own.offset + i) / SHARE - base;
             to += to / 32;
             if (i >= 0 && i + SHARE <= height && (i >= floor || i + SHARE <= floor)) {
@@ -90,7 +91,7 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
         if (some == TEAM) closing = closes;
         else if (closes) atomicAdd(counted + owner - first, closes);
         __syncthreads();
-        if (some < TEAM && thread / some == first / some) {
+        if (some < TEAM && thread >= first && thread < first + some) {
             closing = counted[thread - first];
             counted[thread - first] = 0;
         }
