@@ -17,7 +17,7 @@ decided here".
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,7 +28,15 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.layout import MOST_UNITS, Layout, ceil_div, source, whole
+from exactformer.engine.layout import (
+    FIRST_CHUNK,
+    MOST_UNITS,
+    WORDS_CHUNK,
+    Layout,
+    ceil_div,
+    source,
+    whole,
+)
 from exactformer.engine.tensor import Words
 
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
@@ -38,6 +46,7 @@ USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unl
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
 ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 7  # indices in the control block
+CONTROLS = 256  # control blocks that are made at once
 TOGETHER = ("pair", "finish")  # kernels whose blocks wait for each other
 BOTH_BRACKETS = 3
 
@@ -59,14 +68,18 @@ class GpuEngine:
         layout: Layout | None = None,
     ) -> None:
         self.device = torch.device(device)
-        self.layout = layout or Layout(automaton)
         self.words = Words(algebra)
         if layout is None:
+            chunk = FIRST_CHUNK if self.words.bytes_suffice else WORDS_CHUNK
+            self.layout = Layout(automaton, first_chunk=chunk)
             self.layout.widen_window(self._reader_bytes)
+        else:
+            self.layout = layout
         self.launch = launch or CupyLauncher(self.layout.options)
         self.processors = _processors(self.device)
         self.rounds = 0  # of the last text
         self.tables = self._bytes(self.layout.tables)
+        self._controls: Iterator[Tensor] = iter(())
 
     def value(self, text: Tensor) -> int | None:
         """Index of the value of a text, given as its bytes on the GPU; None if it has none."""
@@ -131,7 +144,7 @@ class GpuEngine:
         layout, table = self.layout, self.tables.data_ptr()
         tiles = ceil_div(len(text), layout.tile)
         bound = whole(MOST_UNITS * tiles, layout.threads)
-        control = torch.zeros(64, dtype=torch.int32, device=self.device)
+        control = self._control()
         of_tiles = self._ints(layout.tile_ints(tiles))
         cells = tiles * layout.tile + layout.first_chunk  # entries are read a few at a time
         rests = torch.empty(cells * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
@@ -159,6 +172,16 @@ class GpuEngine:
         given += [chunks, table, pool.data_ptr(), rest_items.data_ptr()]
         self._run_together("finish", given, 1, layout.stack_bytes + layout.shared_bytes)
         return control.tolist()
+
+    def _control(self) -> Tensor:
+        """Zeros, of which many are made at once: each time, that would take as long as a launch."""
+        if (control := next(self._controls, None)) is None:
+            many = torch.zeros((CONTROLS, 64), dtype=torch.int32, device=self.device)
+            if self.device.type == "cuda":
+                torch.cuda.current_stream(self.device).synchronize()  # the next may be another
+            control, *others = many.unbind()
+            self._controls = iter(others)
+        return control
 
     def _run_on_tiles(self, kernel: str, tiles: int, arguments: Sequence[int], shared: int) -> None:
         """A kernel on as many blocks as the GPU runs at the same time, which share the tiles."""

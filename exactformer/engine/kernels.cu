@@ -85,6 +85,7 @@ __device__ inline int at_least(int a, int b) { return a > b ? a : b; }
 __device__ inline int at_most(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int min_of(int a, int b) { return a < b ? a : b; }
 __device__ constexpr int max_of(int a, int b) { return a > b ? a : b; }
+__device__ constexpr int highest_power(int n) { return n < 2 ? n : 2 * highest_power(n / 2); }
 __device__ constexpr int ceil_div(int whole, int size) { return (whole + size - 1) / size; }
 
 #include "tables.h"

@@ -12,7 +12,8 @@ from exactformer.engine.tensor import longest_span
 
 HERE = Path(__file__).parent
 TEAM = 128  # threads of a block that reduces a tile of the text
-FIRST_CHUNK = 128  # bytes of the text that a thread reduces
+FIRST_CHUNK = 176  # bytes of the text that a thread reduces,
+WORDS_CHUNK = 192  # or of a text whose tokens are not single bytes
 CHUNK = 32  # items that it reduces in later rounds,
 LONG_CHUNK = 64  # or, where spans are long, this many
 JOINED = 8  # spans that a join closes there: few for combs, enough for bushy trees

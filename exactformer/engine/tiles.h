@@ -35,6 +35,10 @@ __device__ inline int closes_in(unsigned int word) {
     return __popc(~(((other & low) + low) | other | low));
 }
 
+template <int N> struct Threads {
+    enum { COUNT = N };
+};
+
 // The rest of a tile whose chunks are reduced. Its entries go to the rests through `window`, so that
 // whole lines are written: those of all threads at once where there are few, of some threads after
 // others where there are many, but all threads of the block gather them. One word of 33 there is left
@@ -42,8 +46,9 @@ __device__ inline int closes_in(unsigned int word) {
 __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles &tiles, Cell *rests) {
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
     enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
-    enum { FEW = min_of(WINDOW / FIRST_CHUNK, min_of(TEAM, 32)) };  // whose entries have room always
-    static_assert(FEW > 0, "the entries of a thread have room");
+    // Threads whose entries have room in any case, so that as many others gather for each.
+    enum { FEW = highest_power(min_of(WINDOW / FIRST_CHUNK, min_of(TEAM, 32))) };
+    static_assert(FEW > 0 && TEAM % FEW == 0, "the entries of a thread have room");
     __shared__ Left<TEAM> left;
     __shared__ int counted[FEW];  // `)` of those threads, where several gather the entries of each
     join_all(left, chunk, TILE / MOST_UNITS);
@@ -57,58 +62,62 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     if (thread < FEW) counted[thread] = 0;
     __syncthreads();
     Cell *lines = rests + (size_t)tile * TILE;
-    int some = entries <= WINDOW ? TEAM : FEW, closing = 0;
-    for (int first = 0, start = 0, end; first < TEAM; first += some, start = end) {
-        end = first + some < TEAM ? left.of[first + some].offset : entries;
-        if (start == end) continue;
-        int owner = first + thread % some, turn = thread / some, base = start / SHARE;
-        bool gathers = owner < TEAM && turn < TEAM / some;
-        Remains own = left.of[gathers ? owner : 0];
-        Chunk from = chunk;
-        from.bottom = own.front, from.ground = own.ground, from.top = own.top;
-        int floor = from.floor(), height = from.height(), closes = 0;
-        int i = turn * SHARE - own.offset % SHARE;  // by words
-        for (; gathers && i < height; i += TEAM / some * SHARE) {
-            unsigned int to = (unsigned int)(own.offset + i) / SHARE - base;
-            to += to / 32;
-            if (i >= 0 && i + SHARE <= height && (i >= floor || i + SHARE <= floor)) {
-                unsigned int word = 0;
-                const Cell *cells = &from.left(i);
+    int closing = 0;
+    auto write_by = [&](auto threads) {  // the entries of so many threads at once
+        const int some = threads.COUNT;
+        for (int first = 0, start = 0, end; first < TEAM; first += some, start = end) {
+            end = first + some < TEAM ? left.of[first + some].offset : entries;
+            if (start == end) continue;
+            int owner = first + thread % some, base = start / SHARE;
+            Remains own = left.of[owner];
+            Chunk from = chunk;
+            from.bottom = own.front, from.ground = own.ground, from.top = own.top;
+            int floor = from.floor(), height = from.height(), closes = 0;
+            int i = thread / some * SHARE - own.offset % SHARE;  // by words
+            for (; i < height; i += TEAM / some * SHARE) {
+                unsigned int to = (unsigned int)(own.offset + i) / SHARE - base;
+                to += to / 32;
+                if (i >= 0 && i + SHARE <= height && (i >= floor || i + SHARE <= floor)) {
+                    unsigned int word = 0;
+                    const Cell *cells = &from.left(i);
 #pragma unroll
-                for (int k = 0; k < SHARE; k++) word |= (unsigned int)cells[k * STEP] << k * BITS;
-                window[to] = word;
-                closes += closes_in(word);
-            } else {  // a word that is shared with neighbours, or by both kinds of entries
+                    for (int k = 0; k < SHARE; k++) word |= (unsigned int)cells[k * STEP] << k * BITS;
+                    window[to] = word;
+                    closes += closes_in(word);
+                } else {  // a word that is shared with neighbours, or by both kinds of entries
 #pragma unroll
-                for (int k = 0; k < SHARE; k++) {
-                    if (i + k < 0 || i + k >= height) continue;
-                    Cell entry = from.left(i + k);
-                    closes += entry == CLOSE;
-                    ((Cell *)(window + to))[k] = entry;
+                    for (int k = 0; k < SHARE; k++) {
+                        if (i + k < 0 || i + k >= height) continue;
+                        Cell entry = from.left(i + k);
+                        closes += entry == CLOSE;
+                        ((Cell *)(window + to))[k] = entry;
+                    }
                 }
             }
-        }
-        if (some == TEAM) closing = closes;
-        else if (closes) atomicAdd(counted + owner - first, closes);
-        __syncthreads();
-        if (some < TEAM && thread >= first && thread < first + some) {
-            closing = counted[thread - first];
-            counted[thread - first] = 0;
-        }
-        for (int w = base + thread; w * SHARE < end; w += TEAM) {
-            const unsigned int *word = window + (w - base) + (w - base) / 32;
-            if (w * SHARE >= start && (w + 1) * SHARE <= end) {
-                ((unsigned int *)lines)[w] = *word;
-            } else {  // shared with those before or behind
+            if (some == TEAM) closing = closes;
+            else if (closes) atomicAdd(counted + owner - first, closes);
+            __syncthreads();
+            if (some < TEAM && thread >= first && thread < first + some) {
+                closing = counted[thread - first];
+                counted[thread - first] = 0;
+            }
+            for (int w = base + thread; w * SHARE < end; w += TEAM) {
+                const unsigned int *word = window + (w - base) + (w - base) / 32;
+                if (w * SHARE >= start && (w + 1) * SHARE <= end) {
+                    ((unsigned int *)lines)[w] = *word;
+                } else {  // shared with those before or behind
 #pragma unroll
-                for (int k = 0; k < SHARE; k++) {
-                    int at = w * SHARE + k;
-                    if (at >= start && at < end) lines[at] = ((const Cell *)word)[k];
+                    for (int k = 0; k < SHARE; k++) {
+                        int at = w * SHARE + k;
+                        if (at >= start && at < end) lines[at] = ((const Cell *)word)[k];
+                    }
                 }
             }
+            __syncthreads();
         }
-        __syncthreads();
-    }
+    };
+    if (entries <= WINDOW) write_by(Threads<TEAM>());
+    else write_by(Threads<FEW>());
     unsigned int sum = sum_before<TEAM>((unsigned int)before | closing << 16, &all);
     tiles.directory_of(tile)[thread] = offset | (sum & 0xffff0000u);
     uint2 *bounds = tiles.bounds_of(tile);
