@@ -46,11 +46,9 @@ KERNELS_EVERY = 25  # algebras; the kernels are compiled for each kind of table
 KINDS_OF_TABLES = 6  # that the kernels are compiled for, each with many spellings
 SIZES = {
     "team": 16,
-    "level": 9,
     "first_chunk": 32,
     "chunk": 32,
     "fan": 4,
-    "spine": 8,
 }  # small, to have many rounds
 
 

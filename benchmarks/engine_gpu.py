@@ -34,7 +34,6 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.expression import format_ids
 from exactformer.engine.gpu import CupyLauncher, GpuEngine
-from exactformer.engine.layout import Layout
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
 from exactformer.weightfile import write_atomically
@@ -161,12 +160,9 @@ class Row:
     @property
     def of_kernels(self) -> list[str]:
         """Milliseconds by what kernels do, and all launches."""
-        sums = [0.0] * len(STAGES)
-        later = False  # the rounds after the first
-        for kernel, ms in self.kernels:
-            later |= kernel in ("reduce_items", "finish")
-            names = [kernel in stage for stage in STAGES.values()]
-            sums[-1 if later or not any(names) else names.index(True)] += ms
+        sums = [
+            sum(ms for kernel, ms in self.kernels if kernel in stage) for stage in STAGES.values()
+        ]
         cells = [f"{ms:.3f}" for ms in (*sums, sum(sums))]
         return [self.task, self.shape, f"{self.tokens:,}", *cells, str(len(self.kernels))]
 
@@ -189,21 +185,13 @@ class Row:
 
 
 STAGES = {
-    "text to units": ("reduce_tiles", "reduce_words"),
-    "units paired": (
-        "unit_spine",
-        "describe_all",
-        "depth_spine",
-        "link",
-        "count_all",
-        "item_spine",
-    ),
-    "next text": ("write_all",),
+    "text to units": ("reduce_tiles", "reduce_words", "reduce_many_words"),
+    "units paired": ("pair",),
     "maps composed": ("compose",),
-    "all later rounds": (),
+    "all later rounds": ("finish",),
 }
 HEADER = ["task", "shape", "tokens", "bytes of text a token", "best ms", "best, billion tokens/s"]
-HEADER += ["median", "rounds at most", "peak bytes a token", "value"]
+HEADER += ["median", "rounds", "peak bytes a token", "value"]
 
 
 @dataclass(frozen=True)
@@ -298,9 +286,8 @@ _ENGINES: dict[str, GpuEngine] = {}
 def engine_of(algebra: Algebra) -> GpuEngine:
     if algebra.name not in _ENGINES:
         automaton = read_off(algebra, construct(algebra).weights)
-        layout = Layout(automaton)
-        launch = TimedLauncher(layout.options)
-        _ENGINES[algebra.name] = GpuEngine(automaton, algebra, layout=layout, launch=launch)
+        engine = _ENGINES[algebra.name] = GpuEngine(automaton, algebra)
+        engine.launch = TimedLauncher(engine.layout.options)
     return _ENGINES[algebra.name]
 
 

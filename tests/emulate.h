@@ -1,5 +1,7 @@
 // Just enough of CUDA for g++: the threads of a block run one after another, as coroutines that hand
-// over at __syncthreads, and blocks run in order. So the kernels' own source is tested without a GPU.
+// over at __syncthreads, and so do a few blocks, where they wait for each other; more run in order. So
+// the kernels' own source is tested without a GPU. Blocks share their shared memory: no kernel may leave
+// anything of its own there while it waits for other blocks.
 #include <cstddef>
 #include <vector>
 #include <ucontext.h>
@@ -34,20 +36,48 @@ static unsigned int __umulhi(unsigned int a, unsigned int b) {
     return (unsigned int)((unsigned long long)a * b >> 32);
 }
 static void atomicOr(int *at, int bits) { *at |= bits; }
+static void atomicAnd(unsigned int *at, unsigned int bits) { *at &= bits; }
+static void add_one(int *number) { ++*number; }
+static int read_now(const int *number) { return *(volatile const int *)number; }
 static int atomicAdd(int *at, int more) { return (*at += more) - more; }
 
-// A coroutine for each thread, on a stack of its own.
-struct Thread {
+struct Coroutine {
     ucontext_t place;
-    bool begun, finished;
+    bool begun = false, finished = false;
+
+    // Goes on with it, until it hands over to `from`; first with `body`, on this stack.
+    void resume(ucontext_t &from, void (*body)(), char *stack, size_t size) {
+        if (!begun) {
+            begun = true;
+            getcontext(&place);
+            place.uc_stack.ss_sp = stack, place.uc_stack.ss_size = size, place.uc_link = &from;
+            makecontext(&place, body, 0);
+        }
+        swapcontext(&from, &place);
+    }
 };
-static ucontext_t scheduler;
-static std::vector<Thread> threads;
+static const size_t STACK = 1 << 15;
+struct Block : Coroutine {
+    ucontext_t scheduler;
+    std::vector<Coroutine> threads;
+    std::vector<char> stacks;  // one for each thread, and one to schedule them
+};
+static Block blocks[16];
+static const int TOGETHER = sizeof blocks / sizeof *blocks;
+static ucontext_t grid;
 
 static void __syncthreads() {
     int thread = threadIdx.x;
-    swapcontext(&threads[thread].place, &scheduler);
+    Block &block = blocks[blockIdx.x % TOGETHER];
+    swapcontext(&block.threads[thread].place, &block.scheduler);
     threadIdx.x = thread;
+}
+
+// Hands over to the other blocks.
+static void pause() {
+    int thread = threadIdx.x, block = blockIdx.x;
+    swapcontext(&blocks[block % TOGETHER].place, &grid);
+    threadIdx.x = thread, blockIdx.x = block;
 }
 
 // Every thread of the block takes part.
@@ -61,47 +91,64 @@ template <class Number> static Number __shfl_up_sync(unsigned int, Number x, int
     return other;
 }
 
+static unsigned int __ballot_sync(unsigned int, bool member) {
+    static bool members[1024];
+    int thread = threadIdx.x, first = thread / 32 * 32;
+    members[thread] = member;
+    __syncthreads();
+    unsigned int bits = 0;
+    for (int t = first; t < first + 32 && t < blockDim.x; t++) bits |= (unsigned int)members[t] << t % 32;
+    __syncthreads();
+    return bits;
+}
+
 typedef long long Word;
 typedef void (*Kernel)(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
 static Kernel kernel;
 static Word argument[12];
 
-static void body() {
+static void run_thread() {
     Word *a = argument;
     kernel(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
-    threads[threadIdx.x].finished = true;
+    blocks[blockIdx.x % TOGETHER].threads[threadIdx.x].finished = true;
 }
 
-static const size_t STACK = 1 << 15;
-static std::vector<char> stacks;
-
-static void resume(int thread) {
-    ucontext_t &place = threads[thread].place;
-    threadIdx.x = thread;
-    if (!threads[thread].begun) {
-        threads[thread].begun = true;
-        getcontext(&place);
-        place.uc_stack.ss_sp = stacks.data() + STACK * thread;
-        place.uc_stack.ss_size = STACK;
-        place.uc_link = &scheduler;
-        makecontext(&place, body, 0);
+static void run_block() {
+    Block &block = blocks[blockIdx.x % TOGETHER];
+    block.threads.assign(blockDim.x, Coroutine());
+    for (int left = blockDim.x; left;) {
+        left = 0;
+        for (int t = 0; t < blockDim.x; t++) {
+            Coroutine &thread = block.threads[t];
+            if (thread.finished) continue;
+            threadIdx.x = t;
+            thread.resume(block.scheduler, run_thread, block.stacks.data() + STACK * t, STACK);
+            left += !thread.finished;
+        }
     }
-    swapcontext(&scheduler, &place);
+    block.finished = true;
 }
 
 // Every parameter of a kernel is a pointer or a 64-bit integer, and surplus ones do no harm.
-extern "C" void launch(Kernel function, int blocks, int block_size, const Word *arguments, int count) {
+extern "C" void launch(Kernel function, int count, int size, const Word *arguments, int given) {
     kernel = function;
-    for (int i = 0; i < count; i++) argument[i] = arguments[i];
-    if (stacks.size() < STACK * block_size) stacks.resize(STACK * block_size);
-    blockDim.x = block_size, gridDim.x = blocks;
-    for (int b = 0; b < blocks; b++) {
-        blockIdx.x = b;
-        threads.assign(block_size, Thread{});
-        for (int left = block_size; left;) {
+    for (int i = 0; i < given; i++) argument[i] = arguments[i];
+    blockDim.x = size, gridDim.x = count;
+    for (int first = 0; first < count; first += TOGETHER) {
+        int some = count - first < TOGETHER ? count - first : TOGETHER;
+        for (int b = 0; b < some; b++) {
+            Block &block = blocks[b];
+            block.begun = block.finished = false;
+            if (block.stacks.size() < STACK * (size + 1)) block.stacks.resize(STACK * (size + 1));
+        }
+        for (int left = some; left;) {
             left = 0;
-            for (int t = 0; t < block_size; t++) {
-                if (!threads[t].finished) resume(t), left += !threads[t].finished;
+            for (int b = 0; b < some; b++) {
+                Block &block = blocks[b];
+                if (block.finished) continue;
+                blockIdx.x = first + b;
+                block.resume(grid, run_block, block.stacks.data() + STACK * size, STACK);
+                left += !block.finished;
             }
         }
     }

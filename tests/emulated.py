@@ -14,7 +14,16 @@ SHIM = Path(__file__).with_name("emulate.h")
 COMPILER = shutil.which("g++")
 # With the checks of the C library that some systems switch on by default.
 FORTIFIED = ["-O2", "-U_FORTIFY_SOURCE", "-D_FORTIFY_SOURCE=3"]
-OPTIONS = ["-DEMULATED", "-std=c++17", "-w", "-fno-strict-aliasing", "-shared", "-fPIC", *FORTIFIED]
+OPTIONS = [
+    "-DEMULATED",
+    "-std=c++17",
+    "-w",
+    "-fno-strict-aliasing",
+    "-shared",
+    "-fPIC",
+    "-pthread",
+    *FORTIFIED,
+]
 
 
 class Emulator:

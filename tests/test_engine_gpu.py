@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
 from exactformer.api import construct
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -36,12 +36,9 @@ from tests.texts import SHAPES, spoil, tree
 from tests.trees import algebras_with_trees, symbols, value
 
 GPU = torch.cuda.is_available() and importlib.util.find_spec("cupy") is not None
-SIZES = {  # of chunks, of the tree of least depths, of a spine
-    "emulated": {"spine": 64},
-    "emulated small": {
-        **{"team": 16, "first_chunk": 32, "level": 9},
-        **{"chunk": 32, "fan": 4, "spine": 8},
-    },
+SIZES = {  # of chunks, and of the tree of least depths
+    "emulated": {},
+    "emulated small": {**{"team": 16, "first_chunk": 32, "chunk": 32, "fan": 4}},
 }
 PLACES = [
     pytest.param(
@@ -69,11 +66,13 @@ def engine(place: str, algebra: Algebra) -> GpuEngine:
 def engine_for(place: str, algebra: Algebra, automaton: SpanAutomaton) -> GpuEngine:
     if place == "GPU":
         return GpuEngine(automaton, algebra)
-    layout = Layout(automaton, **SIZES[place])
+    layout = Layout(automaton, **SIZES[place], pairing=1)
     layout.teams_at_once = lambda shared: 3  # so that blocks take several tiles
-    return GpuEngine(
+    found = GpuEngine(
         automaton, algebra, device="cpu", launch=Emulator(layout.options), layout=layout
     )
+    found.processors = 1 + (place != "emulated")  # so that blocks wait for each other
+    return found
 
 
 def as_bytes(text: str, place: str) -> Tensor:
@@ -139,6 +138,19 @@ def test_many_rounds(place, shape):
         expected = run(automaton_for(algebra), ids)
         assert engine(place, algebra).value(as_bytes(text, place)) == expected
     assert engine(place, arithmetic()).rounds >= 2 + (place != "emulated")
+
+
+@pytest.mark.parametrize("shape", ["left", "right", "zigzag"])
+def test_combs_within_tiles(place, shape):
+    """Chains that begin and end in a tile: short ones, and some that joins leave to maps."""
+    algebra, rng = arithmetic(), Random(shape)
+    for size in (40, 150, 600, 2000):
+        texts = [tree(algebra, shape, size, rng) for _ in range(8)]
+        while len(texts) > 1:
+            pairs = zip(texts[::2], texts[1::2], strict=True)
+            texts = [[OPEN, *a, algebra.first_operator, *b, CLOSE] for a, b in pairs]
+        expected = run(automaton_for(algebra), texts[0])
+        assert engine(place, algebra).value_of_ids(as_ids(texts[0], place)) == expected is not None
 
 
 def test_spaces_and_words_anywhere(place):

@@ -10,9 +10,10 @@ struct Round {
     unsigned int *kept;    // of a chunk's segments of `(`: the level that each leaves, a byte each
     int *left, *right;     // of a chunk: the nearest chunks that go deeper down than it does
     int *depth;            // of a block: at its start
-    int *rise;             // of a block: how much deeper it ends
-    int *first_item;       // of a block, in the next text (before the spine: how many)
-    int *first_map;        // of a block, in the pool of maps (before the spine: how many)
+    int *rise, *least;     // of a block, from its start: how much deeper it ends; its least depth
+    int *items, *maps;     // of a block: how many it adds to the next text, and to the pool of maps
+    int *first_item;       // of a block, in the next text
+    int *first_map;        // of a block, in the pool of maps
     int *low;              // the tree of least depths; two levels count from their block's start
     int bound, chunks;
 
@@ -24,7 +25,8 @@ struct Round {
         firsts = closes + bits, inner = (int *)(firsts + bits);
         kept = (unsigned int *)(inner + (size_t)bound * NOTED), left = (int *)(kept + bound);
         right = left + bound, depth = right + bound;
-        rise = depth + blocks, first_item = rise + blocks, first_map = first_item + blocks;
+        rise = depth + blocks, least = rise + blocks, items = least + blocks, maps = items + blocks;
+        first_item = maps + blocks, first_map = first_item + blocks;
         low = first_map + blocks;
     }
     __device__ int lowest(int chunk) const { return low[chunk] + depth[chunk / THREADS]; }
@@ -32,12 +34,6 @@ struct Round {
     __device__ int closing(int chunk) const { return shape[chunk] >> 8 & 255; }
     __device__ int opening(int chunk) const { return shape[chunk] >> 16 & 255; }
 };
-
-// The most of x over the threads before this one, or -1.
-template <int N> __device__ int most_before(int x) {
-    int all;
-    return scan_before<N>(x, -1, [](int a, int b) { return at_least(a, b); }, &all);
-}
 
 // The tree of least depths. A level's nodes come in groups of FAN, padded so that groups are whole;
 // the node of a group is on the level above.
@@ -68,6 +64,7 @@ template <int SIDE> __device__ int nearest(const Round &round, int chunk, int le
     int size = round.bound, count = round.chunks, height = 0, at = chunk;
     unsigned int bits;
     auto pick = [&]() { return SIDE < 0 ? 31 - __clz(bits) : __ffs(bits) - 1; };
+#pragma unroll 1
     for (;;) {
         unsigned int own = 1u << at % FAN;
         bits = below(round, low, height, at / FAN, count, level);
@@ -78,9 +75,11 @@ template <int SIDE> __device__ int nearest(const Round &round, int chunk, int le
         low += size, size = above(size), count = ceil_div(count, FAN), height++;
     }
     at = at * FAN + pick();
+#pragma unroll 1
     while (height > 0) {
         height--;
         size = round.bound, count = round.chunks, low = round.low;
+#pragma unroll 1
         for (int i = 0; i < height; i++) low += size, size = above(size), count = ceil_div(count, FAN);
         bits = below(round, low, height, at, count, level);
         at = at * FAN + pick();

@@ -1,15 +1,31 @@
 // Contract: the spans of a segment become one span with a map, and the next text is written.
 
-// The first items of a chunk's rest, in a column of shared memory.
+// The first items of a chunk's rest, in a column of shared memory, and their maps on their way.
 struct Staged {
     Item *column;
 
-    __device__ Staged(const Item *rest, int count, void *room) : column((Item *)room + threadIdx.x) {
-        for (int i = 0; i < count; i += 4) {
-            uint4 some = *(const uint4 *)(rest + i);
-            Item *to = column + i * THREADS;
-            to[0] = some.x, to[THREADS] = some.y, to[2 * THREADS] = some.z, to[3 * THREADS] = some.w;
+    __device__ Staged(const Item *rest, int count, const Byte *pool, void *room)
+        : column((Item *)room + threadIdx.x) {
+        const int many = 4;  // loads on their way at the same time
+#pragma unroll 1
+        for (int start = 0; start < count; start += 4 * many) {
+            uint4 some[many];
+#pragma unroll
+            for (int k = 0; k < many; k++) {
+                if (start + 4 * k < count) some[k] = *(const uint4 *)(rest + start + 4 * k);
+            }
+#pragma unroll
+            for (int k = 0; k < many; k++) {
+                int i = start + 4 * k;
+                put(i, count, some[k].x, pool), put(i + 1, count, some[k].y, pool);
+                put(i + 2, count, some[k].z, pool), put(i + 3, count, some[k].w, pool);
+            }
         }
+    }
+    __device__ void put(int i, int count, Item item, const Byte *pool) {
+        if (i >= count) return;
+        column[i * THREADS] = item;
+        if (item & MAPPED) prefetch(pool, item);
     }
     __device__ Item operator[](int i) const { return column[i * THREADS]; }
 };
@@ -20,7 +36,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
     int start = 0, segment = 0, length = 0, inner = 0;
     int next_inner = closing ? round.inner[chunk] : 0;
     const Item *own = rests + (size_t)chunk * CHUNK;
-    Staged rest(own, before, room);
+    Staged rest(own, before, pool, room);
     Item item = 0;
     Cell state = 0, next_state = 0;
     Through through;  // of the values that the segment's innermost span may have
@@ -38,6 +54,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
     auto go_through_map = [&]() {
         if (item & MAPPED) through.go_through(pool, item & ~MAPPED);
     };
+#pragma unroll 1
     for (int k = 0; k < closing; k++) {
         int at = closes.take();
         if (at == first) {
@@ -55,6 +72,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
             if (first < CHUNK && segment < NOTED) {  // asked for before it is needed
                 next_inner = round.inner[(size_t)segment * round.bound + chunk];
             }
+#pragma unroll 1
             for (; start < at; start++) *out++ = rest[start];
             item = rest[at];
             length = 1;
@@ -66,6 +84,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
                 go_through_map();
             }
             through.enter(tables, state);
+#pragma unroll 1
             for (; start < at; start++) through.read(tables, rest[start]);
             through.leave(tables);
             item = rest[at];
@@ -75,6 +94,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
         start = at + 1;
     }
     end_segment();
+#pragma unroll 1
     for (; start < before; start++) *out++ = rest[start];
     // Opening parentheses, the innermost segment first; in the text it comes last.
     int highest = low + round.opening(chunk);

@@ -17,7 +17,7 @@ decided here".
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,16 +28,26 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.layout import UNIT_INTS, Layout, ceil_div, source, whole
+from exactformer.engine.layout import (
+    FIRST_CHUNK,
+    MOST_UNITS,
+    WORDS_CHUNK,
+    Layout,
+    ceil_div,
+    source,
+    whole,
+)
 from exactformer.engine.tensor import Words
 
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
+BYTE_TOKENS = 256  # bytes of the token of each byte
+SELDOM = 256  # bytes of a lexer that stay there in any case: see words.h
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
-ERROR, RESULT, BRACKETS = 0, 2, 3  # indices in the control block
-NO_ROOM = 2  # an error of the first attempt
-UNITS = 16  # of a tile, for which the first attempt has room
+ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 7  # indices in the control block
+CONTROLS = 256  # control blocks that are made at once
+TOGETHER = ("pair", "finish")  # kernels whose blocks wait for each other
 BOTH_BRACKETS = 3
 
 
@@ -58,12 +68,18 @@ class GpuEngine:
         layout: Layout | None = None,
     ) -> None:
         self.device = torch.device(device)
-        self.layout = layout or Layout(automaton)
-        self.launch = launch or CupyLauncher(self.layout.options)
         self.words = Words(algebra)
+        if layout is None:
+            chunk = FIRST_CHUNK if self.words.bytes_suffice else WORDS_CHUNK
+            self.layout = Layout(automaton, first_chunk=chunk)
+            self.layout.widen_window(self._reader_bytes)
+        else:
+            self.layout = layout
+        self.launch = launch or CupyLauncher(self.layout.options)
         self.processors = _processors(self.device)
-        self.rounds = 0  # of the last text; the last one covers all that is left
+        self.rounds = 0  # of the last text
         self.tables = self._bytes(self.layout.tables)
+        self._controls: Iterator[Tensor] = iter(())
 
     def value(self, text: Tensor) -> int | None:
         """Index of the value of a text, given as its bytes on the GPU; None if it has none."""
@@ -73,11 +89,11 @@ class GpuEngine:
                 return found
         if not self.words.readable or self._lexer is None:
             return None
-        tables, nodes, columns = self._lexer
+        tables, nodes, columns, short = self._lexer
         given = [tables.data_ptr(), nodes, columns, tables.nbytes]
-        if tables.nbytes > SHARED_LEXER:
-            return self._evaluate(text, "reduce_many_words", given, 0)
-        return self._evaluate(text, "reduce_words", given, tables.nbytes)
+        if short:
+            return self._evaluate(text, "reduce_words", given, tables.nbytes - SELDOM)
+        return self._evaluate(text, "reduce_many_words", given, 0)
 
     def value_of_ids(self, ids: Tensor) -> int | None:
         """The same of token ids, as unsigned bytes on the GPU."""
@@ -96,9 +112,17 @@ class GpuEngine:
         return self._bytes(np.where(tokens < self.layout.tokens, tokens, self.layout.bad))
 
     @cached_property
-    def _lexer(self) -> tuple[Tensor, int, int] | None:
-        lexer = self.words.lexer(self.layout.bad)
+    def _lexer(self) -> tuple[Tensor, int, int, bool] | None:
+        lexer = self.words.lexer(self.layout.bad, SHARED_LEXER)
         return lexer and (self._bytes(lexer[0]), *lexer[1:])
+
+    @property
+    def _reader_bytes(self) -> int:
+        """Of shared memory, for the tables that the text is read with."""
+        if self.words.bytes_suffice or self._lexer is None:
+            return BYTE_TOKENS
+        tables, _, _, short = self._lexer
+        return tables.nbytes - SELDOM if short else 0
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)
@@ -106,102 +130,69 @@ class GpuEngine:
     # ------------------------------------------------------------ rounds
 
     def _evaluate(
-        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int = 256
+        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int = BYTE_TOKENS
     ) -> int | None:
         """By the kernel that reads the text, with its tables and what shared memory they take."""
         if not 0 < len(text) < MOST_BYTES:
             return None
-        tiles = ceil_div(len(text), self.layout.tile)
-        for units in (UNITS * tiles, self.layout.team * tiles):
-            found = self._try(_aligned(text), kernel, lexer, lexer_bytes, units)
-            if found[ERROR] != NO_ROOM:
-                break
+        found = self._run(_aligned(text), kernel, lexer, lexer_bytes)
+        self.rounds = found[ROUNDS]
         return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
 
-    def _try(
-        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int, units: int
-    ) -> list[int]:
-        """The control block after all rounds, with room for so many units of the first."""
+    def _run(self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int) -> list[int]:
+        """The control block after all rounds."""
         layout, table = self.layout, self.tables.data_ptr()
-        tiles, bound = ceil_div(len(text), layout.tile), whole(units, layout.threads)
-        control = torch.zeros(64, dtype=torch.int32, device=self.device)
-        of_tiles, room = self._ints(layout.tile_ints(tiles)), tiles * layout.tile
-        cells = room + layout.first_chunk  # entries are read a few at a time
+        tiles = ceil_div(len(text), layout.tile)
+        bound = whole(MOST_UNITS * tiles, layout.threads)
+        control = self._control()
+        of_tiles = self._ints(layout.tile_ints(tiles))
+        cells = tiles * layout.tile + layout.first_chunk  # entries are read a few at a time
         rests = torch.empty(cells * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
         given = [text.data_ptr(), len(text), control.data_ptr(), of_tiles.data_ptr(), table]
-        given += [*lexer, rests.data_ptr(), room]
-        shared = layout.tile_bytes + lexer_bytes + layout.shared_bytes
+        given += [*lexer, rests.data_ptr()]
+        shared = layout.tile_bytes + lexer_bytes
         self._run_on_tiles(kernel, tiles, given, shared)
-        # The rest of the first round. All that follows is prepared while the GPU reads the text.
-        plan, first_items = self._plan(bound), self._most_items(bound)
-        self.rounds = len(plan) + 2
-        maps = 2 * bound + sum(2 * chunks for chunks, _ in plan) + 4 * layout.threads
+        # All that follows is prepared while the GPU reads the text.
+        items = 2 * bound * (layout.longest + 2)
+        chunks = whole(ceil_div(items, layout.chunk), layout.threads)
+        maps = 2 * bound + 4 * (chunks + layout.threads)  # each round has half as many chunks
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)
-        capacities = [first_items, *(items for _, items in plan)]
-        texts = [  # of the rounds by turns
-            self._ints(max([*capacities[i::2], layout.threads * layout.chunk])) for i in (0, 1)
-        ]
+        texts = [self._ints(size) for size in (items, items // 2)]  # of the rounds by turns
         of_units = self._ints(layout.unit_ints(bound))
         known = [control.data_ptr(), of_tiles.data_ptr(), of_units.data_ptr(), bound]
-        of_round = [control.data_ptr(), 0, of_units.data_ptr() + 4 * UNIT_INTS * bound, bound]
-        blocks = bound // layout.threads
-        self._run("unit_spine", None, [control.data_ptr(), of_tiles.data_ptr(), bound])
-        self._run("describe_all", blocks, known)
-        self._run("depth_spine", None, of_round)
-        self._run("link", blocks, of_round)
-        self._run("count_all", blocks, [*known, rests.data_ptr()])
-        self._run("item_spine", None, [*of_round, first_items])
-        self._run("write_all", blocks, [*known, rests.data_ptr(), texts[0].data_ptr()])
-        given = [*known, rests.data_ptr(), table, pool.data_ptr()]
-        shared = layout.compose_bytes + layout.shared_bytes
-        self._run_on_tiles("compose", tiles, given, shared)
-        # The others.
-        items = max(ceil_div(first_items, layout.chunk), layout.threads) * layout.chunk
-        rest_items = self._ints(items)
-        memory = self._ints(layout.round_ints(max([layout.threads, *(c for c, _ in plan)])))
-        shared = layout.stack_bytes + layout.shared_bytes
-        for r, (chunks, capacity) in enumerate(plan, 1):
-            blocks = chunks // layout.threads
-            known = [control.data_ptr(), r, memory.data_ptr(), chunks]
-            given = [texts[1 - r % 2].data_ptr(), *known, table, pool.data_ptr()]
-            self._run("reduce_items", blocks, [*given, rest_items.data_ptr()], shared)
-            self._run("depth_spine", None, known)
-            self._run("link", blocks, known)
-            self._run("match", blocks, known)
-            self._run("item_spine", None, [*known, capacity])
-            given = [*known, rest_items.data_ptr(), table, pool.data_ptr(), texts[r % 2].data_ptr()]
-            self._run("contract", blocks, given, shared)
-        given = [texts[0].data_ptr(), texts[1].data_ptr(), control.data_ptr(), memory.data_ptr()]
-        given += [table, pool.data_ptr(), rest_items.data_ptr()]
-        self._run("finish", 1, given, shared)
+        known += [rests.data_ptr()]
+        self._run_together("pair", [*known, texts[0].data_ptr(), items], layout.pairing)
+        given = [*known, table, pool.data_ptr()]
+        self._run_on_tiles("compose", tiles, given, layout.compose_bytes)
+        memory, rest_items = (
+            self._ints(layout.round_ints(chunks)),
+            self._ints(chunks * layout.chunk),
+        )
+        given = [*(text.data_ptr() for text in texts), control.data_ptr(), memory.data_ptr()]
+        given += [chunks, table, pool.data_ptr(), rest_items.data_ptr()]
+        self._run_together("finish", given, 1, layout.stack_bytes + layout.shared_bytes)
         return control.tolist()
 
-    def _most_items(self, chunks: int) -> int:
-        return 2 * chunks * (self.layout.longest + 2)
-
-    def _plan(self, units: int) -> list[tuple[int, int]]:
-        """For each round between the first and the last: the most chunks, in whole blocks, and
-        items it may leave.
-        """
-        layout, length = self.layout, self._most_items(units)
-        plan: list[tuple[int, int]] = []
-        while length > layout.threads * layout.chunk:
-            chunks = ceil_div(length, layout.chunk)
-            length = min(length, self._most_items(chunks))
-            plan.append((whole(chunks, layout.threads), length))
-        return plan
+    def _control(self) -> Tensor:
+        """Zeros, of which many are made at once: each time, that would take as long as a launch."""
+        if (control := next(self._controls, None)) is None:
+            many = torch.zeros((CONTROLS, 64), dtype=torch.int32, device=self.device)
+            if self.device.type == "cuda":
+                torch.cuda.current_stream(self.device).synchronize()  # the next may be another
+            control, *others = many.unbind()
+            self._controls = iter(others)
+        return control
 
     def _run_on_tiles(self, kernel: str, tiles: int, arguments: Sequence[int], shared: int) -> None:
         """A kernel on as many blocks as the GPU runs at the same time, which share the tiles."""
         blocks = self.processors * self.layout.teams_at_once(shared)
         self.launch(kernel, min(tiles, blocks), self.layout.team, shared, arguments)
 
-    def _run(
-        self, kernel: str, blocks: int | None, arguments: Sequence[int], shared: int = 0
+    def _run_together(
+        self, kernel: str, arguments: Sequence[int], blocks: int, shared: int = 0
     ) -> None:
-        """A kernel on this many blocks; on none, a spine."""
-        threads = self.layout.threads if blocks else self.layout.spine
-        self.launch(kernel, blocks or 1, threads, shared, arguments)
+        """A kernel whose blocks wait for each other, so many on each processor."""
+        self.launch(kernel, self.processors * blocks, self.layout.threads, shared, arguments)
 
     def _ints(self, count: int) -> Tensor:
         return torch.empty(max(count, 1), dtype=torch.int32, device=self.device)
@@ -237,7 +228,14 @@ class CupyLauncher:
         function = self.kernels[kernel]
         if shared > USUAL_SHARED and function.max_dynamic_shared_size_bytes < shared:
             function.max_dynamic_shared_size_bytes = shared
-        function((blocks,), (threads,), tuple(arguments), shared_mem=shared, stream=self._stream())
+        function.kernel(  # all blocks at the same time, or an error, where they wait for each other
+            (blocks,),
+            (threads,),
+            tuple(arguments),
+            shared_mem=shared,
+            stream=self._stream(),
+            enable_cooperative_groups=kernel in TOGETHER,
+        )
 
     def _stream(self) -> Any:
         pointer = torch.cuda.current_stream().cuda_stream

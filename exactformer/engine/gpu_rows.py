@@ -14,7 +14,7 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu import CupyLauncher, Launcher
-from exactformer.engine.layout import SPINE, ceil_div, source
+from exactformer.engine.layout import ceil_div, source
 from exactformer.engine.row_tables import LEFT, RowTables, padded
 
 PIECE = 256  # bytes of the text; a thread reads the rows that begin there
@@ -22,6 +22,7 @@ THREADS = 256  # of a block
 HEIGHT = 32  # of a thread's stack; deeper rows are left to others
 LONGEST = 4096  # bytes that a thread reads of a row after its piece
 AHEAD = 8  # bytes whose classes are looked up at once
+SPINE = 1024  # threads of the block that adds up
 ROW = 5  # bytes; of rows as long as that, on average, a block writes all codes together
 
 

@@ -12,23 +12,30 @@ from exactformer.engine.tensor import longest_span
 
 HERE = Path(__file__).parent
 TEAM = 128  # threads of a block that reduces a tile of the text
-FIRST_CHUNK = 128  # bytes of the text that a thread reduces
-CHUNK = 64  # items that it reduces in later rounds
+FIRST_CHUNK = 176  # bytes of the text that a thread reduces,
+WORDS_CHUNK = 192  # or of a text whose tokens are not single bytes
+CHUNK = 32  # items that it reduces in later rounds,
+LONG_CHUNK = 64  # or, where spans are long, this many
+JOINED = 8  # spans that a join closes there: few for combs, enough for bushy trees
+LAST = 256  # items that joins alone reduce to the end
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
 MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
+MOST_NUMBERS = 255  # maps that have numbers; with more, or larger tables of them, none has
+MOST_PRODUCTS = 8 << 10  # bytes of such a table
 NONE = 15  # stands for no value in a map
 NOTED = 8  # segments of a chunk that are noted
 UNIT_INTS = 11  # of a unit, before those of a round
-SPINE = 1024  # threads of the blocks that add up
+PAIRING = 2  # blocks of a processor that pair units: each more makes it longer to wait for all
 SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
-LEVEL = 41  # entries of a tile that a thread reduces again; 1 more is an odd number of words
-THREADS_AT_ONCE = 1024  # of a processor, with the registers that kernels on tiles may have
-SHARED_IN_ALL = 227 << 10  # bytes of a processor, of recent GPUs
-OWN_SHARED = (
-    3 << 10
-)  # bytes at most that a kernel declares itself, or the system takes of each block
+AT_ONCE = 1280  # threads of a processor on tiles, which sets how many registers each may have
+WINDOW = 4  # words of a thread, at least, through which the entries of a tile are written
+MOST_WINDOW = 12  # and at most
+MOST_UNITS = 16  # of a tile: see join.h
+SHARED_IN_ALL = 228 << 10  # bytes of a processor, of recent GPUs
+OWN_SHARED = 1216  # bytes that the system takes of each block, and what a kernel declares itself:
+OWN_OF_A_THREAD = 8  # this more for each thread
 CELLS = {np.uint8: "unsigned char", np.uint16: "unsigned short", np.uint32: "unsigned int"}
-PARTS = {np.uint8: np.uint16, np.uint16: np.uint32, np.uint32: np.uint32}  # with a bit to spare
+PAIRS = {np.uint8: "unsigned short", np.uint16: "unsigned int", np.uint32: "unsigned long long"}
 
 
 class Layout:
@@ -39,47 +46,70 @@ class Layout:
         automaton: SpanAutomaton,
         team: int = TEAM,
         first_chunk: int = FIRST_CHUNK,
-        level: int = LEVEL,
-        chunk: int = CHUNK,
+        at_once: int = AT_ONCE,
+        window: int = WINDOW,
+        chunk: int | None = None,
+        joined: int = JOINED,
+        last: int = LAST,
         fan: int = FAN,
-        spine: int = SPINE,
+        pairing: int = PAIRING,
     ) -> None:
         states, self.tokens = automaton.step.shape
         self.values = automaton.n_values
         self.space, self.bad = self.tokens, self.tokens + 1
-        self.width = self.tokens + 2
-        self.first_chunk, self.chunk, self.threads, self.fan = first_chunk, chunk, fan * fan, fan
-        self.team, self.level, self.spine = team, level, spine
-        trap = states  # one more state, that nothing leads out of
-        floor = states + 1  # and one outside of all spans: see reduce.h
-        self.cell = np.dtype(next(t for t in CELLS if floor < 1 << 8 * np.dtype(t).itemsize))
+        self.width = self.tokens + 2 + (self.tokens % 16 == 14)  # see kernels.cu
+        self.first_chunk, self.threads, self.fan = first_chunk, fan * fan, fan
+        # Longer spans than a quarter of a chunk would keep the text from shrinking: see `finish`.
+        longest = longest_span(automaton, LONG_CHUNK)
+        chunk = chunk or (CHUNK if longest <= CHUNK // 4 - 2 else LONG_CHUNK)
+        self.chunk, self.longest = chunk, min(longest, chunk // 4 - 2)
+        self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
+        self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
+        trap, floor = states, states + 1  # no way out; outside of spans, see reduce.h
+        self.states = states + 2
+        first = self.width  # number of the first state in a cell, which may be a token as well
+        highest = first + self.states - 1
+        self.cell = np.dtype(next(t for t in CELLS if highest < 1 << 8 * np.dtype(t).itemsize))
         table = np.full((states + 1, self.width), trap)
         table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
         table[:, self.space] = np.arange(states + 1)
         table[:, CLOSE] = self.bad
         value = automaton.value
         table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        self.states, self.start = states + 2, automaton.start
-        outside = np.full((1, self.width), floor)
-        whole_table = np.concatenate([table, outside])
-        whole_table[:, OPEN] = self.start
-        cells, maps = [whole_table], np.zeros((0, 16))
+        next_state = np.vstack([table, np.full(self.width, floor)])
+        next_state[:, OPEN] = automaton.start
+        states_only = np.where(np.arange(self.width) == CLOSE, floor, next_state)
+        becomes = np.append(table[:, CLOSE], 0)[states_only]
+        next_state[:floor, CLOSE] -= first
+        cells, maps = [], np.zeros((0, 16), np.int64)
         holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
         if holes and len(holes[0]) <= np.iinfo(self.cell).max:
             vectors, enter, onward = holes
-            cells += [np.append(enter, 0), onward]  # nothing enters outside of spans
+            enter = [*enter, 0]  # nothing enters outside of spans
+            cells = [np.array(enter), onward]
             ends = table[vectors, CLOSE]
             maps = np.full((len(vectors), 16), NONE)
             maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
         self.holes = len(maps)
-        tables = maps.astype(np.uint8).tobytes()
-        tables += b"".join(part.astype(self.cell).tobytes() for part in cells)
-        tables += bytes(-len(tables) % 16)
+        pairs = np.stack([next_state + first, becomes], axis=-1)
+        tables = _whole_lines(pairs.astype(self.cell).tobytes())
+        self.table_bytes = len(tables)
+        tables += maps.astype(np.uint8).tobytes()
+        tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
+        self.tables_bytes = len(tables)
+        self.table_shared = len(tables) <= SHARED_TABLE
+        # Bytes of those that long chains of spans need: see `ChainTables` in tables.h.
+        self.chain_bytes = len(tables) - (self.table_bytes if self.holes else 0)
+        self.numbers = 0
+        numbered = products(maps, self.values) if self.holes and self.table_shared else None
+        if numbered:
+            numbered_maps, after = numbered
+            self.numbers = len(numbered_maps)
+            tables += _whole_lines(after.tobytes())
+            self.chain_bytes = len(tables) - self.table_bytes - maps.size
+            tables += numbered_maps.tobytes()
         self.tables = np.frombuffer(tables, np.uint8)
-        self.table_shared = len(self.tables) <= SHARED_TABLE
         self.map_bytes = ceil_div(self.values, 16) * 16
-        # Longer spans would keep the text from shrinking; see `finish` in kernels.cu.
-        self.longest = min(longest_span(automaton, CHUNK), chunk // 4 - 2)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -91,17 +121,19 @@ class Layout:
             "VALUES": self.values,
             "STATES": self.states,
             "HOLES": self.holes,
-            "START": self.start,
             "CELL": CELLS[self.cell.type],
-            "PART": CELLS[PARTS[self.cell.type]],
-            "TABLE_BYTES": len(self.tables),
+            "NUMBERS": self.numbers,
+            "PAIR": PAIRS[self.cell.type],
+            "TABLE_BYTES": self.tables_bytes,
             "TABLE_SHARED": int(self.table_shared),
             "TEAM": self.team,
+            "AT_ONCE": self.at_once,
             "FIRST_CHUNK": self.first_chunk,
-            "LEVEL": self.level,
+            "WINDOW_WORDS": self.window,
             "CHUNK": self.chunk,
+            "JOINED": self.joined,
+            "LAST": self.last,
             "FAN": self.fan,
-            "SPINE": self.spine,
         }
         return tuple(f"-D{name}={value}" for name, value in constants.items())
 
@@ -112,35 +144,48 @@ class Layout:
 
     @property
     def tile_bytes(self) -> int:
-        """Of shared memory, for the stacks of a tile and for what is reduced again."""
-        part = np.dtype(PARTS[self.cell.type]).itemsize
+        """Of shared memory, for the window, the stacks of a tile and the table: see `Bench`."""
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
-        return whole(self.team * (self.level + 1), 16) * part + columns * self.cell.itemsize
+        window = whole((self.team * self.window + 1) * 33, 32 * 4) // 32 * 4
+        table = self.table_bytes if self.table_shared else 0
+        return window + columns * self.cell.itemsize + table
+
+    def widen_window(self, reader: int) -> None:
+        """As far as no block loses its room, where tables to read the text take so many bytes."""
+        blocks = self.teams_at_once(self.tile_bytes + reader)
+        while self.window < MOST_WINDOW:
+            self.window += 1
+            if self.teams_at_once(self.tile_bytes + reader) < blocks:
+                self.window -= 1
+                return
 
     def teams_at_once(self, shared: int) -> int:
         """Blocks that a processor of the GPU has room for, by threads and by shared memory."""
-        return max(1, min(THREADS_AT_ONCE // self.team, SHARED_IN_ALL // (shared + OWN_SHARED)))
+        shared += OWN_SHARED + OWN_OF_A_THREAD * self.team
+        return max(1, min(self.at_once // self.team, SHARED_IN_ALL // shared))
 
     @property
     def stack_bytes(self) -> int:
         """Of a block's stacks in shared memory: see `Column` in reduce.h."""
-        return whole((self.chunk + 1) * (self.threads + 1), 4) * 4
+        row = self.threads + 1
+        return (whole(row, 4) + whole((self.chunk + 1) * row, 4)) * 4
 
     @property
     def compose_bytes(self) -> int:
-        """Of shared memory, for the maps and the entries of a tile."""
-        words = self.first_chunk * self.cell.itemsize // 4 + 1
-        return 2 * self.team * self.map_bytes + whole(self.team * words, 4) * 4
+        """Of shared memory, for the entries of a tile, and then for maps; and for tables."""
+        entries = whole(self.tile * self.cell.itemsize, 16)
+        tables = self.chain_bytes if self.table_shared else 0
+        return max(2 * self.team * self.map_bytes, entries) + tables
 
     @property
     def shared_bytes(self) -> int:
-        return len(self.tables) if self.table_shared else 0
+        return self.tables_bytes if self.table_shared else 0
 
     def tile_ints(self, tiles: int) -> int:
         """Room for what is known of tiles: see `Tiles` in tiles.h."""
-        return tiles * (4 + 2 * (self.team + 1) + self.team)
+        return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team) + ceil_div(tiles, 4)
 
     def unit_ints(self, units: int) -> int:
         """Room for what is known of units: see `Units` in units.h."""
@@ -153,7 +198,7 @@ class Layout:
             tree += size
             size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
         of_a_chunk = 5 + 2 * ceil_div(self.chunk, 32) + NOTED
-        of_a_block = 4 * (ceil_div(chunks, 4 * self.threads) * 4)
+        of_a_block = 7 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree
 
 
@@ -185,6 +230,34 @@ def _holes(
             ]
         )
     return np.array(rows), enter.reshape(-1), np.array(onward)
+
+
+def products(
+    maps: NDArray[np.integer], values: int
+) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
+    """All that becomes of values on their way through some of these maps, one after another: each
+    is a map as well, the first one changes nothing; and by its number and the next map's, the
+    number of both. None where there are many.
+    """
+    entries = np.arange(maps.shape[1], dtype=maps.dtype)
+    rows = [np.where(entries < values, entries, NONE).astype(maps.dtype)]
+    numbers = {rows[0].tobytes(): 0}
+    after: list[list[int]] = []
+    while len(after) < len(rows):  # rows are added while they are gone through
+        following = maps[:, rows[len(after)]]
+        for row in following:
+            if row.tobytes() not in numbers:
+                numbers[row.tobytes()] = len(rows)
+                rows.append(row)
+        if len(rows) > MOST_NUMBERS or len(rows) * len(maps) > MOST_PRODUCTS:
+            return None
+        after.append([numbers[row.tobytes()] for row in following])
+    return np.array(rows, np.uint8), np.array(after, np.uint8)
+
+
+def _whole_lines(data: bytes) -> bytes:
+    """With zeros up to a multiple of the bytes that are fetched at once."""
+    return data + bytes(-len(data) % 16)
 
 
 def ceil_div(whole: int, size: int) -> int:

@@ -1,15 +1,18 @@
 // Match: pairs the parentheses that chunks have left, and counts what the next text will hold.
 
-// Depth at the start of each block, and the upper levels of the tree of least depths.
+// Depth at the start of each block, and the upper levels of the tree of least depths. All blocks that
+// run write all of it, so that none waits for another; they write the same.
 template <int N> __device__ void add_up_depths(Round &round, int *control) {
     int blocks = ceil_div(round.chunks, THREADS), each = ceil_div(blocks, N);
     int first = at_most(threadIdx.x * each, blocks), last = at_most(first + each, blocks);
     int size = above(round.bound), *low = round.low + round.bound + size;
-    int rise = 0, total;
+    int rise = 0, total;  // `low` now is the level that has a node for each block
+#pragma unroll 1
     for (int i = first; i < last; i++) rise += round.rise[i];
     int depth = sum_before<N>(rise, &total);
+#pragma unroll 1
     for (int i = first; i < last; i++) {
-        int least = low[i] + depth;
+        int least = round.least[i] + depth;
         round.depth[i] = depth;
         low[i] = least;
         depth += round.rise[i];
@@ -98,6 +101,7 @@ template <int SIDE> struct Partners {
     }
     // Goes to the next partner; the length of the segment with it.
     __device__ int next() {
+#pragma unroll 1
         while (floor >= level) {
             at = SIDE < 0 ? round.left[at] : round.right[at];
             floor = round.lowest(at);
@@ -158,28 +162,25 @@ __device__ void match_of(int block, Round &round) {
     int items_before = sum_before<THREADS>(items, &all_items);
     int maps_before = sum_before<THREADS>(maps, &all_maps);
     if (chunk < round.chunks) round.place[chunk] = items_before | maps_before << 16;
-    if (threadIdx.x == 0) round.first_item[block] = all_items, round.first_map[block] = all_maps;
+    if (threadIdx.x == 0) round.items[block] = all_items, round.maps[block] = all_maps;
 }
 
-// Where each block writes, and how long the next text is.
-template <int N>
-__device__ void add_up_items(Round &round, int *control, int *length, int capacity) {
+// Where each block writes, by all blocks that run; how long the next text is, and how many maps there
+// are then.
+template <int N> __device__ int add_up_items(Round &round, int *maps_in_use) {
     int blocks = ceil_div(round.chunks, THREADS), each = ceil_div(blocks, N);
     int first = at_most(threadIdx.x * each, blocks), last = at_most(first + each, blocks);
     int items = 0, maps = 0, all_items, all_maps;
-    for (int i = first; i < last; i++) items += round.first_item[i], maps += round.first_map[i];
+#pragma unroll 1
+    for (int i = first; i < last; i++) items += round.items[i], maps += round.maps[i];
     items = sum_before<N>(items, &all_items);
-    maps = sum_before<N>(maps, &all_maps) + control[MAPS];
+    maps = sum_before<N>(maps, &all_maps) + *maps_in_use;
+#pragma unroll 1
     for (int i = first; i < last; i++) {
-        int here = round.first_item[i], maps_here = round.first_map[i];
         round.first_item[i] = items, round.first_map[i] = maps;
-        items += here, maps += maps_here;
+        items += round.items[i], maps += round.maps[i];
     }
     __syncthreads();
-    if (threadIdx.x == 0) {
-        control[MAPS] += all_maps;
-        *length = all_items;
-        if (all_items > capacity) control[ERROR] = 1;  // spans longer than any span may be
-    }
-    __syncthreads();
+    *maps_in_use += all_maps;
+    return all_items;
 }

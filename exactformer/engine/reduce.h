@@ -11,142 +11,71 @@ template <class Entry, int N> struct Column {
     }
 };
 
-// FLOOR is the state outside of all spans that were opened in the chunk. It is left for START, and all
-// tokens lead back to it: what is read there, and what a span becomes that is closed there, is kept.
+// FLOOR is the state outside of all spans that were opened in the chunk, and all tokens lead back to it:
+// what is read there, and what a span becomes that is closed there, is kept. The table tells of each
+// state what the span becomes if it is closed there: so a `)` takes a single look-up as well, from the
+// state around.
 template <class Entry, int STEP> struct Reducer {
-    const Cell *table;
+    const Pair *table;
     const Byte *pool;
-    Entry *stack;        // entry i is stack[i * STEP]
-    int top, ground;     // entries, and those of them that no `(` of this chunk comes before: by STEP
-    unsigned int state;  // of the innermost span that was opened in this chunk
+    Entry *stacks;     // of all threads: entry i of this one is stacks[bottom + i * STEP]
+    int bottom, top;   // where its stack begins, and ends,
+    int ground;        // and, in the end, where the entries end that no `(` of it comes before
+    State state;       // of the innermost span that was opened in this chunk
+    bool outside;      // of all that were
 
-    __device__ Reducer(const Cell *table_, const Byte *pool_, Entry *stack_)
-        : table(table_), pool(pool_), stack(stack_), top(0), ground(0), state(FLOOR) {}
+    __device__ Reducer(const Pair *table_, const Byte *pool_, Entry *stacks_, int bottom_)
+        : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
+          state(FLOOR), outside(true) {}
 
-    // A token, or what stands for `(` with the state inside, or for `)` with a map. There are no
-    // branches to speak of: the threads of a warp read different things.
+    // A token, or what stands for `(` with the state inside, or for `)` with a map.
     __device__ inline void take(Item item, bool opens, bool closes, unsigned int inside) {
-        unsigned int found = inside;
-        if (!opens) found = table[state * WIDTH + (closes ? CLOSE : item)];
-        if (opens) push(state);
-        if (closes && state != FLOOR) {
-            if (sizeof(Entry) == 4 && (item & MAPPED)) found = apply(pool, item, found);
-            item = found;
-            found = table[pop() * WIDTH + item];
-        }
-        go_on(found, item);
+        unsigned int row = opens ? inside : number_of(state);
+        Item column = opens ? SPACE : closes ? CLOSE : item;  // white space changes nothing
+        go_on(item, opens, closes, row * WIDTH + column);
     }
-    // The same of plain tokens, for which the table has all.
+    // The same of plain tokens.
     __device__ inline void take(unsigned int token) {
-        unsigned int found = table[state * WIDTH + token];
-        if (token == OPEN) push(state);
-        if (token == CLOSE && state != FLOOR) {
-            token = found;
-            found = table[pop() * WIDTH + token];
+        go_on(token, token == OPEN, token == CLOSE, number_of(state) * WIDTH + token);
+    }
+    // There are no branches: the threads of a warp read different things. So the state around the
+    // innermost span is fetched in any case, which the compiler would not do; below the bottom there
+    // is something to read as well. What becomes of the stack does not wait for the look-up.
+    __device__ inline void go_on(Item item, bool opens, bool closes, unsigned int at) {
+        unsigned int around = *(volatile Entry *)(stacks + top - STEP);
+        Item entry = item;
+        if (opens) entry = sizeof(Entry) == sizeof(Cell) ? (Item)state : number_of(state);
+        bool closed = closes & !outside;
+        if (closed) {
+            entry = value_of(state);
+            if (sizeof(Entry) == 4 && (item & MAPPED)) entry = apply(pool, item, entry);
+            at = around * WIDTH + entry;
+            top -= STEP;
         }
-        go_on(found, token);
-    }
-    __device__ inline void go_on(unsigned int found, Item item) {
-        state = found;
-        if (found == FLOOR && item != SPACE) {
-            push(item);
-            ground = top;
+        state = table[at];
+        outside = !opens & (outside | (closed & (around == FLOOR)));
+        if (opens | (outside & (item != SPACE))) {
+            stacks[top] = (Entry)entry;
+            top += STEP;
         }
     }
-    __device__ inline void push(Item entry) {
-        stack[top] = (Entry)entry;
-        top += STEP;
+    // What is left: first all that is no state, then the states that belong to `(`. The entry of a `(`
+    // in the stack is the state around it; in a rest, inside it. The last of these comes to lie behind
+    // the stack, where there is a row more than it can be high.
+    __device__ void end() {
+        int low = 0, high = height();
+        while (low < high) {
+            int middle = (low + high) / 2;
+            Entry found = entry(middle);
+            if (found < FIRST_STATE || (sizeof(Entry) == 4 && (found & MAPPED))) low = middle + 1;
+            else high = middle;
+        }
+        ground = bottom + low * STEP;
+        stacks[top] = (Entry)number_of(state);
     }
-    __device__ inline Item pop() {
-        top -= STEP;
-        return stack[top];
-    }
-    __device__ int closing() const {
-        int count = 0;
-        for (int i = 0; i < ground; i += STEP) count += is_close(stack[i]);
-        return count;
-    }
-    __device__ int height() const { return top / STEP; }
-    __device__ int floor() const { return ground / STEP; }
+    __device__ Entry &entry(int i) const { return stacks[bottom + i * STEP]; }
+    __device__ int height() const { return (top - bottom) / STEP; }
+    __device__ int floor() const { return (ground - bottom) / STEP; }
     __device__ int opening() const { return (top - ground) / STEP; }
-    // What is left. The entry of a `(` in the stack is the state around it; in a rest, inside it.
-    // `end` puts the last of these behind the stack, where there is a row more than it can be high.
-    __device__ void end() { stack[top] = (Entry)state; }
-    __device__ inline Entry left(int i) const { return stack[(i + (i >= floor())) * STEP]; }
+    __device__ inline Entry &left(int i) const { return entry(i + (i >= floor())); }
 };
-
-// Counts the parentheses of a chunk or unit and adds its least depth to the tree.
-__device__ void describe(Round &round, int block, int closing, int opening) {
-    __shared__ int lows[THREADS];
-    int chunk = block * THREADS + threadIdx.x, rise;
-    bool exists = chunk < round.chunks;
-    int low = sum_before<THREADS>(opening - closing, &rise) - closing;
-    lows[threadIdx.x] = exists ? low : 0x7fffffff;
-    if (exists) round.low[chunk] = low;
-    __syncthreads();
-    int *groups = round.low + round.bound, *blocks = groups + above(round.bound);
-    int group = threadIdx.x * FAN;
-    int least = 0x7fffffff;
-    if (threadIdx.x < FAN) {
-        for (int i = 0; i < FAN; i++) least = at_most(least, lows[group + i]);
-        if (block * THREADS + group < round.chunks) groups[block * FAN + threadIdx.x] = least;
-    }
-    __syncthreads();
-    if (threadIdx.x < FAN) lows[threadIdx.x] = least;
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        for (int i = 0; i < FAN; i++) least = at_most(least, lows[i]);
-        blocks[block] = least;
-        round.rise[block] = rise;
-    }
-}
-
-// Items, which first come to lie in the columns of the stacks: no stack is higher than what its
-// thread has read.
-__device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
-                                const Cell *table, const Byte *pool, void *room, Item *rests) {
-    enum { STEP = Column<Item, THREADS>::STEP };
-    Reducer<Item, STEP> reducer(table, pool, (Item *)room + Column<Item, THREADS>::of(threadIdx.x));
-    int chunk = block * THREADS + threadIdx.x, closing = 0;
-    size_t first = (size_t)block * THREADS * CHUNK;
-    const int many = 16;  // loads on their way at the same time
-    for (int start = threadIdx.x; start < THREADS * CHUNK; start += many * THREADS) {
-        Item some[many];
-#pragma unroll
-        for (int k = 0; k < many; k++) {
-            size_t at = first + start + k * THREADS;
-            some[k] = at < length ? text[at] : SPACE;
-        }
-#pragma unroll
-        for (int k = 0; k < many; k++) {
-            int i = start + k * THREADS;
-            ((Item *)room)[i % CHUNK * STEP + i / CHUNK] = some[k];
-            if (!(some[k] & OPENED) && (some[k] & MAPPED)) prefetch(pool, some[k]);
-        }
-    }
-    __syncthreads();
-    if (chunk < round.chunks) {
-        size_t start = (size_t)chunk * CHUNK;
-        int count = start + CHUNK < length ? CHUNK : (int)(length - start);
-        for (int i = 0; i < count; i++) {
-            Item item = reducer.stack[i * STEP];
-            reducer.take(item, item & OPENED, is_close(item), (Cell)(item & ~OPENED));
-        }
-        reducer.end();
-        // What is left, and a bit for each `)`.
-        int height = reducer.height(), floor = reducer.floor();
-        unsigned int bits = 0;
-        for (int i = 0; i < height; i++) {
-            Item item = reducer.left(i);
-            rests[start + i] = item;
-            if (i < floor && is_close(item)) bits |= 1u << i % 32;
-            if (i % 32 == 31 || i + 1 == height) {
-                round.closes[chunk + (size_t)(i / 32) * round.bound] = bits;
-                bits = 0;
-            }
-        }
-        closing = reducer.closing();
-        round.shape[chunk] = floor | closing << 8 | reducer.opening() << 16;
-    }
-    describe(round, block, closing, reducer.opening());
-}

@@ -29,8 +29,7 @@ from exactformer.engine.automaton import SpanAutomaton
 
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
 ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's
-# As words.h has them: a lexeme ended before this byte; its kind of bracket, above a node's number.
-ENDS, BRACKET_BITS = 0x8000, 13
+MOST_NODES = 1 << 13  # of the automaton that reads words
 
 
 class TensorEngine:
@@ -232,9 +231,10 @@ class Words:
             tokens[same & (length == len(spelling))] = token
         return tokens
 
-    def lexer(self, unknown: int) -> tuple[NDArray[np.uint8], int, int] | None:
-        """The automaton that words.h reads lexemes with, its number of nodes and of columns; None
-        where there are too many nodes.
+    def lexer(self, unknown: int, most: int) -> tuple[NDArray[np.uint8], int, int, bool] | None:
+        """The automaton that words.h reads lexemes with, its number of nodes and of columns, and
+        whether its steps are short, and all of it no more than so many bytes; None where there are
+        too many nodes.
         """
         kinds, ends = [BLANK, WORD, MARK], [unknown] * 3  # of nodes: blanks, and unknown lexemes
         children: dict[tuple[int, int], int] = {}  # by node and byte; the root is -1
@@ -247,21 +247,25 @@ class Words:
                     ends.append(unknown)
                 node = children[node, byte]
             ends[node] = token
-        if len(kinds) > 1 << BRACKET_BITS:
+        if len(kinds) > MOST_NODES:
             return None
         used = sorted({byte for spelling in self.spellings for byte in spelling})
         columns = self.classes.astype(np.uint8)  # of bytes that no spelling has: by their class
         columns[used] = np.arange(3, 3 + len(used))
-        following = np.zeros((len(kinds), 3 + len(used)), dtype=np.uint16)
+        nodes, width = len(kinds), 3 + len(used)
+        short = nodes <= 1 << 8 and unknown < 63 and 512 + nodes * (2 * width + 1) <= most
+        step = np.dtype(np.uint16 if short else np.uint32)
+        bits = 4 * step.itemsize  # of a node; then come two of brackets, and a token
+        following = np.zeros((nodes, width), dtype=step)
         for node, kind in enumerate(kinds):
             for column, byte in enumerate([None, None, None, *used]):
                 other = column if byte is None else int(self.classes[byte])
                 goes_on = other == kind and other <= MARK
                 after = None if byte is None else children.get((node if goes_on else -1, byte))
                 after = min(other, MARK) if after is None else after
-                bracket = max(0, other - MARK) << BRACKET_BITS
-                following[node, column] = after | bracket | (0 if goes_on or node == 0 else ENDS)
+                ended = (1 << bits - 2) - 1 if goes_on or node == 0 else ends[node]
+                following[node, column] = after | max(0, other - MARK) << bits | ended << bits + 2
         before = np.where(self.classes <= MARK, self.classes, BLANK).astype(np.uint8)
         tokens = np.array(ends, dtype=np.uint8)
-        tables = np.concatenate([columns, before, following.ravel().view(np.uint8), tokens])
-        return np.pad(tables, (0, -len(tables) % 16)), len(kinds), 3 + len(used)
+        tables = np.concatenate([before, columns, following.ravel().view(np.uint8), tokens])
+        return np.pad(tables, (0, -len(tables) % 16)), nodes, width, short

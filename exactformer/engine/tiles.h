@@ -1,210 +1,172 @@
 // The first round. A block takes a TILE of the text, and each of its threads a chunk of it.
 //
-// What the chunks leave is reduced again by fewer threads, and again, as long as that helps: of a
-// bushy tree only the parentheses are left that have their partners in other tiles. What is left
-// then is cut into UNITS of the form  a ) a ) ... a ) a ( s ( s ... ( s . Mostly that is one for a
-// tile: of the side of a comb, where nothing can be reduced, it is one as well.
+// What the chunks leave is joined (join.h): of a bushy tree only the parentheses are left that have
+// their partners in other tiles. What is left then is cut into UNITS of the form
+// a ) a ) ... a ) a ( s ( s ... ( s . Mostly that is one for a tile: of the side of a comb, where
+// nothing can be reduced, it is one as well.
 
 typedef Reducer<Cell, Column<Cell, TEAM>::STEP> Chunk;
 enum { TILE = TEAM * FIRST_CHUNK };
-enum { PITCH = LEVEL + 1 };  // from what a thread reduces again to the next one's: odd in words
-enum { ROOM = min_of(TEAM, TILE * (int)sizeof(Cell) / (int)sizeof(Part) / PITCH) * LEVEL };
-enum { FEW = 3 };  // units of a tile: then nothing is reduced again
-static_assert(TILE < 1 << 16, "counts of entries of a tile take 16 bits");
-static_assert(PITCH * sizeof(Part) <= FIRST_CHUNK * sizeof(Cell), "stacks have room for all parts");
-#define NESTED ((Part)((Part)1 << (8 * sizeof(Part) - 1)))  // a part is a token, or NESTED | state
+enum { MOST_UNITS = 16 };  // of a tile: no more than 8 + 4 + 2 + 1 joins have spans enough to stop
+static_assert(TEAM % MOST_UNITS == 0, "halves down to those");
+static_assert((FIRST_CHUNK + 1) * Column<Cell, TEAM>::STEP <= 1 << 16, "places in stacks take 16 bits");
 
 // What is known of the tiles, all in one array.
 struct Tiles {
     int4 *head;      // of a tile: its first entry among the rests, entries, units, those before it
     uint2 *bounds;   // of a unit, and behind the last: entries before it; other than `(` | `)` << 16
-    int *directory;  // `)` before each FIRST_CHUNK of its entries
+    unsigned int *directory;  // of a thread: entries before its own | `)` << 16
+    Byte *units;              // of a tile: as in its head, close together
     int count;
 
     __device__ Tiles(int *memory, int count_) : head((int4 *)memory), count(count_) {
         bounds = (uint2 *)(head + count);
-        directory = (int *)(bounds + (size_t)count * (TEAM + 1));
+        directory = (unsigned int *)(bounds + (size_t)count * (MOST_UNITS + 1));
+        units = (Byte *)(directory + (size_t)count * TEAM);
     }
-    __device__ uint2 *bounds_of(int tile) const { return bounds + (size_t)tile * (TEAM + 1); }
-    __device__ int *directory_of(int tile) const { return directory + (size_t)tile * TEAM; }
+    __device__ uint2 *bounds_of(int tile) const { return bounds + (size_t)tile * (MOST_UNITS + 1); }
+    __device__ unsigned int *directory_of(int tile) const { return directory + (size_t)tile * TEAM; }
 };
 
-// What the threads of a block tell each other.
-struct Board {
-    int number[TEAM];
-    Byte closes[TEAM], opens[TEAM], taken[TEAM];
-    int base;
-};
-
-// Tokens at the start of a piece that has no `)` belong to the innermost span that is open before it.
-// Of this thread's piece those are gone that another has taken: their number is returned.
-template <class Piece, class Place>
-__device__ int absorb(Piece &piece, int closing, int pieces, Board &board, Place place) {
-    int thread = threadIdx.x;
-    board.number[thread] = piece.floor(), board.closes[thread] = closing > 0;
-    board.opens[thread] = piece.opening() > 0, board.taken[thread] = 0;
-    __syncthreads();
-    if (piece.opening()) {
-        for (int next = thread + 1; next < pieces && !board.closes[next]; next++) {
-            for (int i = 0; i < board.number[next]; i++) {
-                piece.state = piece.table[piece.state * WIDTH + place(next, i)];
-            }
-            board.taken[next] = 1;
-            if (board.opens[next]) break;
-        }
-    }
-    __syncthreads();
-    piece.end();
-    return board.taken[thread] ? piece.floor() : 0;
+// Entries in a word of them that are `)`: no state has its number.
+__device__ inline int closes_in(unsigned int word) {
+    const unsigned int ones = ~0u / (Cell)~0, low = (ones << (8 * sizeof(Cell) - 1)) - ones;
+    unsigned int other = word ^ ones * CLOSE;  // nothing in those; all but the highest bit of each:
+    return __popc(~(((other & low) + low) | other | low));
 }
 
-// How the entries of all pieces lie in the tile, and where units begin: where a `)`, or a token that
-// belongs before one, comes after a `(`.
-struct Cut {
-    int entries, units;  // of the tile
-    int offset, unit;    // of this thread's first entry
-    bool apart;          // it begins a unit
+template <int N> struct Threads {
+    enum { COUNT = N };
 };
 
-template <class Piece> __device__ Cut cut(const Piece &piece, int taken) {
-    int before = piece.floor() - taken, opening = piece.opening(), total;
-    int mark = before || opening ? 2 * (int)threadIdx.x + (opening > 0) : -1;
-    int previous = most_before<TEAM>(mark);
-    bool apart = before && previous >= 0 && previous % 2;
-    int place = sum_before<TEAM>((before + opening) | apart << 16, &total);
-    int entries = total & 65535;
-    return {entries, entries ? (total >> 16) + 1 : 0, place & 65535, (place >> 16) + apart, apart};
-}
-
-// Leaves the entries of the tile among the rests, and writes down its units. They go there through
-// `window`, some words at a time, so that whole lines are written; one word of 33 there is left out, so
-// that threads with as many entries as a line has do not wait for the same bank.
-template <class Piece>
-__device__ void publish(const Piece &piece, int closing, int taken, const Cut &cut, int tile,
-                        Tiles &tiles, Board &board, Part *window, int *control, Cell *rests,
-                        long long room) {
-    enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell) };
-    enum { WINDOW = TEAM * PITCH * (int)sizeof(Part) / (4 * 33) * 32 * SHARE };  // entries
-    int thread = threadIdx.x, before = piece.floor() - taken, count = before + piece.opening(), all;
-    int total = ceil_div(cut.entries, 16) * 16;
-    if (thread == 0) {
-        board.base = total ? atomicAdd(control + USED, total) : 0;
-        if (board.base + (long long)total > room) control[ERROR] = NO_ROOM, board.base = -1;
-    }
-    board.number[thread] = 0;  // of `)` among FIRST_CHUNK of the tile's entries
-    unsigned int sum = sum_before<TEAM>(before | closing << 16, &all);
-    int base = board.base;
-    uint2 *bounds = tiles.bounds_of(tile);
-    if (thread == 0) {
-        tiles.head[tile] = {base, cut.entries, cut.units, 0};
-        bounds[0] = {0, 0};
-        bounds[cut.units] = {(unsigned int)cut.entries, (unsigned int)all};
-    }
-    if (cut.apart) bounds[cut.unit] = {(unsigned int)cut.offset, sum};
-    int i = -(cut.offset % SHARE), here = 0;  // by words: the first entry of the next one
-    for (int first = 0; base >= 0 && first < total; first += WINDOW) {
-        for (; i < count && cut.offset + i < first + WINDOW; i += SHARE) {
-            unsigned int word = 0;
+// The rest of a tile whose chunks are reduced. Its entries go to the rests through `window`, so that
+// whole lines are written: those of all threads at once where there are few, of some threads after
+// others where there are many, but all threads of the block gather them. One word of 33 there is left
+// out, so that threads with as many entries as a line has do not wait for the same bank.
+__device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles &tiles, Cell *rests) {
+    enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
+    enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
+    // Threads whose entries have room in any case, so that as many others gather for each.
+    enum { FEW = highest_power(min_of(WINDOW / FIRST_CHUNK, min_of(TEAM, 32))) };
+    static_assert(FEW > 0 && TEAM % FEW == 0, "the entries of a thread have room");
+    __shared__ Left<TEAM> left;
+    __shared__ int counted[FEW];  // `)` of those threads, where several gather the entries of each
+    join_all(left, chunk, TILE / MOST_UNITS);
+    int thread = threadIdx.x, before = chunk.floor(), count = before + chunk.opening();
+    // Units begin where a `)`, or a token that belongs before one, comes after a `(`.
+    int opener = before ? left.with_opens.last(0, thread) : -1;
+    bool apart = opener >= 0 && opener >= left.with_tokens.last(0, thread);
+    unsigned int total, all, place = sum_before<TEAM>((unsigned int)count | apart << 16, &total);
+    int entries = total & 65535, units = entries ? (total >> 16) + 1 : 0, offset = place & 65535;
+    left.of[thread].offset = offset;
+    if (thread < FEW) counted[thread] = 0;
+    __syncthreads();
+    Cell *lines = rests + (size_t)tile * TILE;
+    int closing = 0;
+    auto write_by = [&](auto threads) {  // the entries of so many threads at once
+        const int some = threads.COUNT;
+        for (int first = 0, start = 0, end; first < TEAM; first += some, start = end) {
+            end = first + some < TEAM ? left.of[first + some].offset : entries;
+            if (start == end) continue;
+            int owner = first + thread % some, base = start / SHARE;
+            Remains own = left.of[owner];
+            Chunk from = chunk;
+            from.bottom = own.front, from.ground = own.ground, from.top = own.top;
+            int floor = from.floor(), height = from.height(), closes = 0;
+            int i = thread / some * SHARE - own.offset % SHARE;  // by words
+            for (; i < height; i += TEAM / some * SHARE) {
+                unsigned int to = (unsigned int)(own.offset + i) / SHARE - base;
+                to += to / 32;
+                if (i >= 0 && i + SHARE <= height && (i >= floor || i + SHARE <= floor)) {
+                    unsigned int word = 0;
+                    const Cell *cells = &from.left(i);
 #pragma unroll
-            for (int k = 0; k < SHARE; k++) {
-                bool own = i + k >= 0 && i + k < count;
-                Cell entry = own ? (Cell)piece.left(taken + i + k) : 0;
-                here += own && i + k < before && entry == CLOSE;
-                word |= (unsigned int)entry << k * BITS;
-            }
-            int place = (cut.offset + i - first) / SHARE;
-            unsigned int *to = (unsigned int *)window + place + place / 32;
-            if (i >= 0 && i + SHARE <= count) {
-                *to = word;
-            } else {  // a word that is shared with neighbours
+                    for (int k = 0; k < SHARE; k++) word |= (unsigned int)cells[k * STEP] << k * BITS;
+                    window[to] = word;
+                    closes += closes_in(word);
+                } else {  // a word that is shared with neighbours, or by both kinds of entries
 #pragma unroll
-                for (int k = 0; k < SHARE; k++) {
-                    if (i + k >= 0 && i + k < count) ((Cell *)to)[k] = (Cell)(word >> k * BITS);
+                    for (int k = 0; k < SHARE; k++) {
+                        if (i + k < 0 || i + k >= height) continue;
+                        Cell entry = from.left(i + k);
+                        closes += entry == CLOSE;
+                        ((Cell *)(window + to))[k] = entry;
+                    }
                 }
             }
-            int at = cut.offset + i + SHARE;
-            if (here && (at % FIRST_CHUNK == 0 || i + SHARE >= count)) {
-                atomicAdd(board.number + (at - 1) / FIRST_CHUNK, here);
-                here = 0;
+            if (some == TEAM) closing = closes;
+            else if (closes) atomicAdd(counted + owner - first, closes);
+            __syncthreads();
+            if (some < TEAM && thread >= first && thread < first + some) {
+                closing = counted[thread - first];
+                counted[thread - first] = 0;
             }
+            for (int w = base + thread; w * SHARE < end; w += TEAM) {
+                const unsigned int *word = window + (w - base) + (w - base) / 32;
+                if (w * SHARE >= start && (w + 1) * SHARE <= end) {
+                    ((unsigned int *)lines)[w] = *word;
+                } else {  // shared with those before or behind
+#pragma unroll
+                    for (int k = 0; k < SHARE; k++) {
+                        int at = w * SHARE + k;
+                        if (at >= start && at < end) lines[at] = ((const Cell *)word)[k];
+                    }
+                }
+            }
+            __syncthreads();
         }
-        __syncthreads();
-        int words = at_most(total - first, (int)WINDOW) / SHARE;
-        unsigned int *lines = (unsigned int *)(rests + base + first);
-        for (int w = thread; w < words; w += TEAM) lines[w] = ((unsigned int *)window)[w + w / 32];
-        __syncthreads();
+    };
+    if (entries <= WINDOW) write_by(Threads<TEAM>());
+    else write_by(Threads<FEW>());
+    unsigned int sum = sum_before<TEAM>((unsigned int)before | closing << 16, &all);
+    tiles.directory_of(tile)[thread] = offset | (sum & 0xffff0000u);
+    uint2 *bounds = tiles.bounds_of(tile);
+    if (apart) bounds[(place >> 16) + 1] = {(unsigned int)offset, sum};
+    if (thread == 0) {
+        tiles.head[tile] = {tile * TILE, entries, units, 0};
+        tiles.units[tile] = units;
+        bounds[0] = {0, 0};
+        bounds[units] = {(unsigned int)entries, all};
     }
-    __syncthreads();
-    tiles.directory_of(tile)[thread] = sum_before<TEAM>(board.number[thread], &all);
 }
 
-// What is left of a piece, for others to reduce again.
-template <class Piece>
-__device__ void to_parts(const Piece &piece, int taken, int offset, Part *parts) {
-    int at = offset / LEVEL * PITCH + offset % LEVEL, left = LEVEL - offset % LEVEL;
-    for (int i = taken, height = piece.height(); i < height; i++) {
-        parts[at++] = (Part)piece.left(i) | (i < piece.floor() ? (Part)0 : NESTED);
-        if (--left == 0) at += PITCH - LEVEL, left = LEVEL;
-    }
+// 16 bytes of the text. The line that they are in comes nearer with them: a thread reads on there.
+__device__ inline uint4 fetch(const Byte *bytes) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    uint4 some;
+    asm("ld.global.nc.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(some.x), "=r"(some.y), "=r"(some.z), "=r"(some.w)
+        : "l"(bytes));
+    return some;
+#else
+    return *(const uint4 *)bytes;
+#endif
 }
 
-// The rest of a tile whose chunks are reduced.
-__device__ void finish_tile(Chunk &chunk, Cell *stacks, Part *parts, int tile, Tiles &tiles,
-                            int *control, Cell *rests, long long room) {
-    __shared__ Board board;
-    int closing = chunk.closing();
-    int taken = absorb(chunk, closing, TEAM, board, [&](int thread, int i) {
-        return stacks[Column<Cell, TEAM>::of(thread) + i * Column<Cell, TEAM>::STEP];
-    });
-    Cut all = cut(chunk, taken);
-    if (all.units <= FEW || all.entries > ROOM) {
-        publish(chunk, closing, taken, all, tile, tiles, board, parts, control, rests, room);
-        return;
+// Goes through some bytes of the text, by a number for each; the next 32 are on their way meanwhile: the
+// compiler puts off each load to the end of the turn.
+template <class Use>
+__device__ inline void each_number(const Byte *bytes, int count, const Byte *numbers, Use use) {
+    uint4 some = {0, 0, 0, 0}, ahead = some;
+    if (count >= 16) some = fetch(bytes);
+    if (count >= 32) ahead = fetch(bytes + 16);
+    int i = 0;
+    for (; i + 16 <= count; i += 16) {
+        unsigned int words[4] = {some.x, some.y, some.z, some.w};
+        some = ahead;
+        if (i + 48 <= count) ahead = fetch(bytes + i + 32);
+        Byte found[16];  // all before the first is used, since they do not wait for each other
+#pragma unroll
+        for (int k = 0; k < 16; k++) found[k] = numbers[__byte_perm(words[k / 4], 0, 0x4440 + k % 4)];
+#pragma unroll
+        for (int k = 0; k < 16; k++) use(found[k]);
     }
-    to_parts(chunk, taken, all.offset, parts);
-    int entries = all.entries, left;
-    for (Part *other = (Part *)stacks;; entries = left) {
-        __syncthreads();
-        int pieces = ceil_div(entries, LEVEL), first = (int)threadIdx.x * LEVEL;
-        Reducer<Part, 1> piece(chunk.table, 0, parts + threadIdx.x * PITCH);
-        for (int i = 0; i < at_most(entries - first, LEVEL); i++) {  // as high as what was read
-            Part part = piece.stack[i];
-            piece.take(part, part & NESTED, part == CLOSE, (Cell)(part & ~NESTED));
-        }
-        int offset = sum_before<TEAM>(piece.height(), &left);
-        if (pieces <= FEW || left > entries - entries / 8) {
-            closing = piece.closing();
-            taken = absorb(piece, closing, pieces, board, [&](int thread, int i) {
-                return parts[thread * PITCH + i];
-            });
-            all = cut(piece, taken);
-            publish(piece, closing, taken, all, tile, tiles, board, other, control, rests, room);
-            return;
-        }
-        piece.end();
-        to_parts(piece, 0, offset, other);
-        Part *swapped = parts;
-        parts = other, other = swapped;
-    }
+    for (; i < count; i++) use(numbers[bytes[i]]);
 }
 
 // Bytes of the text, or token ids: `tokens` says what each byte is.
-__device__ void reduce_bytes_of(Chunk &reducer, size_t start, const Byte *text, int length,
+__device__ void reduce_bytes_of(Chunk &reducer, int start, const Byte *text, int length,
                                 const Byte *tokens) {
-    if (start >= length) return;
-    size_t at = start, end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
-    uint4 some = {0, 0, 0, 0};
-    if (at + 16 <= end) some = *(const uint4 *)(text + at);
-    for (; at + 16 <= end; at += 16) {
-        unsigned int words[4] = {some.x, some.y, some.z, some.w};
-        if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
-        Byte read[16];  // all before the first is used, since they do not wait for each other
-#pragma unroll
-        for (int k = 0; k < 16; k++) read[k] = tokens[words[k / 4] >> 8 * (k % 4) & 255];
-#pragma unroll
-        for (int k = 0; k < 16; k++) reducer.take(read[k]);
-    }
-    for (; at < end; at++) {
-        reducer.take(tokens[text[at]]);
-    }
+    int count = at_most(length - start, (int)FIRST_CHUNK);
+    each_number(text + start, count, tokens, [&](Byte token) { reducer.take(token); });
 }

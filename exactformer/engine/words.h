@@ -6,55 +6,62 @@
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
 
 enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
-enum { NODE = 0x1fff, BRACKET_BITS = 13 };    // in `next`, which is negative if a lexeme ended before
 
-struct Lexer {
-    const Byte *columns;  // of a byte
-    const Byte *before;   // of a byte: the node that it leaves to a chunk that it is not in
-    const short *next;    // by node and column: the next node | kind of bracket | a lexeme ended before
-    const Byte *tokens;   // of a node
+// A step of it has all that a byte leads to, from the lowest bits: the next node, a kind of bracket, and
+// the token of the lexeme that ended before the byte, or all ones.
+template <class Step> struct Lexer {
+    enum { NODE_BITS = 4 * sizeof(Step), TOKEN_AT = NODE_BITS + 2 };
+    enum { SELDOM = 256 };  // bytes that need not be near: `before`
+    const Byte *before;     // of a byte: the node that it leaves to a chunk that it is not in
+    const Byte *columns;    // of a byte
+    const Step *next;       // by node and column
+    const Byte *tokens;     // of a node, if its lexeme ends there
     int width;
 
-    __device__ Lexer(const uint4 *memory, int nodes, int width_)
-        : columns((const Byte *)memory), before(columns + 256), next((const short *)(before + 256)),
+    __device__ Lexer(const uint4 *memory, const uint4 *near, int nodes, int width_)
+        : before((const Byte *)memory), columns((const Byte *)near), next((const Step *)(columns + 256)),
           tokens((const Byte *)(next + nodes * width_)), width(width_) {}
-    __device__ int step(int node, int byte) const { return next[node * width + columns[byte]]; }
+    __device__ Step step(int node, int column) const { return next[node * width + column]; }
+    static __device__ int node(Step step) { return step & ((1 << NODE_BITS) - 1); }
+    static __device__ int brackets(unsigned int steps) { return steps >> NODE_BITS & 3; }
+    static __device__ bool ended(Step step) { return step < (Step)(~0u << TOKEN_AT); }
+    static __device__ Cell token(Step step) { return (Cell)(step >> TOKEN_AT); }
 };
 
 // The tokens that begin in a thread's chunk, put in the rows of its stack, from where it takes them:
 // no stack is higher than what was read. Returns the kinds of brackets, a bit each.
-__device__ inline int reduce_words_of(Chunk &reducer, size_t start, const Byte *text, int length,
-                                      const Lexer &lexer) {
+template <class Step>
+__device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *text, int length,
+                                      const Lexer<Step> &lexer) {
     if (start >= length) return 0;
     enum { STEP = Column<Cell, TEAM>::STEP };
-    size_t at = start, end = start + FIRST_CHUNK < length ? start + FIRST_CHUNK : length;
-    int node = start ? lexer.before[text[start - 1]] : BLANKS, seen = 0;
-    int row = node == BLANKS ? 0 : -STEP;  // a lexeme of the chunk before comes first
-    auto look = [&](int byte) {
-        int next = lexer.step(node, byte);
-        if (next < 0 && row >= 0) reducer.stack[row] = lexer.tokens[node];
-        if (next < 0) row += STEP;
+    int count = at_most(length - start, (int)FIRST_CHUNK), bottom = reducer.bottom;
+    int node = start ? lexer.before[text[start - 1]] : BLANKS;
+    int row = node == BLANKS ? bottom : bottom - STEP;  // below is room for one of the chunk before
+    unsigned int seen = 0;
+    each_number(text + start, count, lexer.columns, [&](Byte column) {
+        Step next = lexer.step(node, column);
         seen |= next;
-        node = next & NODE;
-    };
-    uint4 some = {0, 0, 0, 0};
-    if (at + 16 <= end) some = *(const uint4 *)(text + at);
-    for (; at + 16 <= end; at += 16) {
-        unsigned int words[4] = {some.x, some.y, some.z, some.w};
-        if (at + 32 <= end) some = *(const uint4 *)(text + at + 16);  // on its way meanwhile
-#pragma unroll
-        for (int k = 0; k < 16; k++) look(words[k / 4] >> 8 * (k % 4) & 255);
-    }
-    for (; at < end; at++) look(text[at]);
-    if (node != BLANKS && row >= 0) {
-        for (; at < length && node > UNKNOWN_MARK; at++) {
-            int next = lexer.step(node, text[at]);
-            if (next < 0) break;
-            node = next & NODE;
+        node = lexer.node(next);
+        if (lexer.ended(next)) {
+            reducer.stacks[row] = lexer.token(next);
+            row += STEP;
         }
-        reducer.stack[row] = lexer.tokens[node];
+    });
+    if (node != BLANKS && row >= bottom) {
+        for (int at = start + count; at < length && node > UNKNOWN_MARK; at++) {
+            Step next = lexer.step(node, lexer.columns[text[at]]);
+            if (lexer.ended(next)) break;
+            node = lexer.node(next);
+        }
+        reducer.stacks[row] = lexer.tokens[node];
         row += STEP;
     }
-    for (int i = 0; i < row; i += STEP) reducer.take(reducer.stack[i]);
-    return seen >> BRACKET_BITS & 3;
+    unsigned int token = reducer.stacks[bottom];
+    for (int i = bottom; i < row; i += STEP) {
+        unsigned int next = reducer.stacks[i + STEP];  // on its way meanwhile
+        reducer.take(token);
+        token = next;
+    }
+    return lexer.brackets(seen);
 }
