@@ -6,8 +6,10 @@ import pytest
 from exactformer.domains.catalog import arithmetic
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.syntax import parse
-from exactformer.engine import device
+from exactformer.engine import device, gpu
 from exactformer.engine.device import DeviceEngine
+from exactformer.engine.gpu import GpuEngine
+from exactformer.engine.tensor import TensorEngine
 from tests.algebras import EVERY
 from tests.cases import CASES
 from tests.fuzz import Fuzzer
@@ -57,3 +59,19 @@ def test_the_gpu_is_asked(monkeypatch):
     assert engine.value(text) == "3"
     monkeypatch.setattr(engine.parallel, "value", lambda text: None)
     assert engine.value(text) == "7"
+
+
+def test_kernels_that_ask_for_too_much_are_not_used(monkeypatch):
+    """On a GPU whose blocks have little shared memory."""
+    for room, engine in ((1 << 10, TensorEngine), (1 << 20, GpuEngine)):
+        monkeypatch.setattr(gpu, "_most_shared", lambda _, room=room: room)
+        monkeypatch.setattr(device.importlib.util, "find_spec", lambda _: True)
+        monkeypatch.setattr(device, "GpuEngine", emulated)
+        monkeypatch.setattr(device, "GpuRows", lambda *_, **__: None)
+        monkeypatch.setattr(device, "TensorEngine", lambda *a, **_: TensorEngine(*a))
+        found = DeviceEngine(engine_for(arithmetic()).automaton, arithmetic(), "cuda")
+        assert type(found.parallel) is engine
+
+
+def emulated(automaton, algebra, device):
+    return GpuEngine(automaton, algebra, device="cpu", launch=lambda *_: None)

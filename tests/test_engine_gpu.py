@@ -206,6 +206,28 @@ def test_more_spellings_than_nodes_can_be_numbered(place):
             assert found == (values.index(names[name]) if decided else None)
 
 
+@pytest.mark.parametrize("count", [2, 14, 240, 300])
+def test_sizes_are_found_for_any_number_of_values(count):
+    """Of the kernels that an engine chooses by itself; with 300 it reads no words."""
+    values = tuple(f"v{i}" for i in range(count))
+    same = Operator.from_rule("same", [1], lambda a: a, values)
+    algebra = Algebra("many", values, (same,), "prefix")
+    made = GpuEngine(automaton_of(algebra), algebra, device="cpu", launch=lambda *_: None)
+    assert made.words.readable == (count < 254)
+    layout = made.layout
+    shared = layout.tile_bytes + made._reader_bytes
+    assert layout.teams_at_once(shared) >= 1
+    assert layout.window >= 4
+
+
+def test_sizes_of_the_tasks():
+    """As many blocks as a processor had room for when they were measured."""
+    for task, blocks in ((arithmetic(), 7), (boolean(), 8), (listops(), 6)):
+        automaton = read_off(task, construct(task).weights)
+        made = GpuEngine(automaton, task, device="cpu", launch=lambda *_: None)
+        assert made.layout.teams_at_once(made.layout.tile_bytes + made._reader_bytes) == blocks
+
+
 def test_no_text(place):
     for text in ("", " ", " " * 1000, "(", ")", "()", "((((", "))))", ")(", "(1", "1)", "x" * 300):
         for algebra in (boolean(), listops()):

@@ -35,8 +35,10 @@ class DeviceEngine(CpuEngine):
         super().__init__(automaton, algebra)
         self.device = torch.device(device)
         kernels = self.device.type == "cuda" and importlib.util.find_spec("cupy")
-        engine = GpuEngine if kernels else TensorEngine
-        self.parallel: GpuEngine | TensorEngine = engine(automaton, algebra, device=device)
+        on_gpu = GpuEngine(automaton, algebra, device=device) if kernels else None
+        self.parallel: GpuEngine | TensorEngine = (
+            on_gpu if on_gpu and on_gpu.fits else TensorEngine(automaton, algebra, device=device)
+        )
         self.many = GpuRows(automaton, algebra, device=device) if kernels else None
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:

@@ -42,6 +42,7 @@ from exactformer.engine.tensor import Words
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
 BYTE_TOKENS = 256  # bytes of the token of each byte
 SELDOM = 256  # bytes of a lexer that stay there in any case: see words.h
+OWN_SHARED = 4 << 10  # bytes, no less than a kernel declares itself
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 
@@ -75,11 +76,20 @@ class GpuEngine:
             self.layout.widen_window(self._reader_bytes)
         else:
             self.layout = layout
-        self.launch = launch or CupyLauncher(self.layout.options)
+        self.launch = launch or CupyLauncher(self.layout.options, device=self.device)
         self.processors = _processors(self.device)
         self.rounds = 0  # of the last text
         self.tables = self._bytes(self.layout.tables)
         self._controls: Iterator[Tensor] = iter(())
+
+    @property
+    def fits(self) -> bool:
+        """Whether a block of this GPU may have as much shared memory as the kernels take."""
+        layout = self.layout
+        first = layout.tile_bytes + max(BYTE_TOKENS, self._reader_bytes)
+        finish = layout.stack_bytes + layout.shared_bytes
+        needed = max(first, layout.compose_bytes, finish) + OWN_SHARED
+        return needed <= _most_shared(self.device)
 
     def value(self, text: Tensor) -> int | None:
         """Index of the value of a text, given as its bytes on the GPU; None if it has none."""
@@ -119,7 +129,7 @@ class GpuEngine:
     @property
     def _reader_bytes(self) -> int:
         """Of shared memory, for the tables that the text is read with."""
-        if self.words.bytes_suffice or self._lexer is None:
+        if self.words.bytes_suffice or not self.words.readable or self._lexer is None:
             return BYTE_TOKENS
         tables, _, _, short = self._lexer
         return tables.nbytes - SELDOM if short else 0
@@ -205,6 +215,13 @@ def _processors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+def _most_shared(device: torch.device) -> int:
+    """Bytes of a block's shared memory, at most."""
+    index = torch.cuda.current_device() if device.index is None else device.index
+    cupy: Any = importlib.import_module("cupy")
+    return cupy.cuda.Device(index).attributes["MaxSharedMemoryPerBlockOptin"]
+
+
 def _aligned(text: Tensor) -> Tensor:
     """The kernels read 16 bytes at once."""
     return text.clone() if text.data_ptr() % 16 else text
@@ -213,7 +230,13 @@ def _aligned(text: Tensor) -> Tensor:
 class CupyLauncher:
     """The kernels on the GPU, compiled at first use; CuPy keeps what it compiled."""
 
-    def __init__(self, options: Sequence[str], code: str | None = None) -> None:
+    def __init__(
+        self,
+        options: Sequence[str],
+        code: str | None = None,
+        device: torch.device | str = "cuda",
+    ) -> None:
+        self.device = torch.device(device)
         self.cupy: Any = importlib.import_module("cupy")
         options = ("-std=c++17", *options)
         self.module = self.cupy.RawModule(code=code or source(), options=options, backend="nvrtc")
@@ -223,19 +246,20 @@ class CupyLauncher:
     def __call__(
         self, kernel: str, blocks: int, threads: int, shared: int, arguments: Sequence[int]
     ) -> None:
-        if kernel not in self.kernels:
-            self.kernels[kernel] = self.module.get_function(kernel)
-        function = self.kernels[kernel]
-        if shared > USUAL_SHARED and function.max_dynamic_shared_size_bytes < shared:
-            function.max_dynamic_shared_size_bytes = shared
-        function.kernel(  # all blocks at the same time, or an error, where they wait for each other
-            (blocks,),
-            (threads,),
-            tuple(arguments),
-            shared_mem=shared,
-            stream=self._stream(),
-            enable_cooperative_groups=kernel in TOGETHER,
-        )
+        with torch.cuda.device(self.device):
+            if kernel not in self.kernels:
+                self.kernels[kernel] = self.module.get_function(kernel)
+            function = self.kernels[kernel]
+            if shared > USUAL_SHARED and function.max_dynamic_shared_size_bytes < shared:
+                function.max_dynamic_shared_size_bytes = shared
+            function.kernel(
+                (blocks,),
+                (threads,),
+                tuple(arguments),
+                shared_mem=shared,
+                stream=self._stream(),
+                enable_cooperative_groups=kernel in TOGETHER,  # all at the same time, or an error
+            )
 
     def _stream(self) -> Any:
         pointer = torch.cuda.current_stream().cuda_stream

@@ -87,7 +87,7 @@ class GpuRows:
     ) -> None:
         self.device = torch.device(device)
         self.layout = layout or RowLayout(RowTables(automaton, algebra))
-        self.launch = launch or CupyLauncher(self.layout.options, self.layout.source)
+        self.launch = launch or CupyLauncher(self.layout.options, self.layout.source, self.device)
         self.table = self._bytes(padded(self.layout.tables.table))
         self.lexer = self._bytes(padded(self.layout.tables.lexer))
         self.classes: dict[int, Tensor] = {}  # by separator

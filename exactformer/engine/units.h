@@ -89,24 +89,6 @@ __device__ void describe_units(int block, const Tiles &tiles, const UnitsByTile 
     describe(units.round, block, closing, opening);
 }
 
-// Entries among the rests, fetched eight bytes at a time.
-struct Window {
-    typedef unsigned long long Some;
-    enum { SHARE = sizeof(Some) / sizeof(Cell) };
-    const Some *rests;
-    unsigned int block;
-    Some some;
-
-    __device__ Window(const Cell *rests_) : rests((const Some *)rests_), block(~0u), some(0) {}
-    __device__ Cell operator[](unsigned int at) {
-        if (at / SHARE != block) {
-            block = at / SHARE;
-            some = rests[block];
-        }
-        return (Cell)(some >> 8 * sizeof(Cell) * (at % SHARE));
-    }
-};
-
 // The `)` of a tile, by their ranks, which are asked for in order.
 struct Closes {
     enum { FAR = 32 };  // ranks: nearer ones are reached by going through all entries between
