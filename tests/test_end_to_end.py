@@ -89,7 +89,7 @@ def test_every_parameter_learns_from_depth_2():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="compiled for a GPU")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, of what it compiles with
+@pytest.mark.filterwarnings("ignore")  # torch's own, of what it compiles with
 @by_task
 def test_the_compiled_loss_is_the_loss(algebra):
     """After 50 steps; rounding, which differs, takes runs apart in the end."""
