@@ -1,5 +1,6 @@
-"""Figures: files of a sensible size with the expected words, the same bytes each time."""
+"""Figures: files of a sensible size with the expected words, the same each time."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -69,8 +70,16 @@ def test_figure(name, folder):
     for word in WORDS[name]:
         assert any(word == text or (len(word) > 2 and word in text) for text in texts), word
     assert f"exactformer reproduce {name}" in svg.read_text()
-    before = [path.read_bytes() for path in paths]
-    assert [path.read_bytes() for path in FIGURES[name](folder)] == before
+    before = [drawn(path) for path in paths]
+    assert [drawn(path) for path in FIGURES[name](folder)] == before
+
+
+def drawn(path: Path) -> bytes:
+    """All but the names of clip paths: hashes of numbers whose last digits the solver of layouts
+    leaves one way or another.
+    """
+    data = path.read_bytes()
+    return re.sub(rb'(id="|url\(#)p[0-9a-f]{10}\b', b"", data) if path.suffix == ".svg" else data
 
 
 def test_without_matplotlib_the_error_says_what_to_install(tmp_path):
