@@ -140,8 +140,9 @@ class Neighbours:
     as far as j exists and nobody between does.
 
     Up to DENSE positions this is a matrix for each side. Past that it is one for each chunk, and
-    what lies past a chunk comes in through one of the chunks: n * CHUNK pairs, and those of n / CHUNK
-    chunks, in place of all n * n. The sums of logarithms are float64, since those of many sure tokens are large.
+    what lies past a chunk comes in through one of the chunks: n * CHUNK pairs, and those of
+    n / CHUNK chunks, in place of all n * n. The sums of logarithms are float64, since those of many
+    sure tokens are large.
     """
 
     def __init__(self, exist: Tensor):
