@@ -110,6 +110,7 @@ __device__ void contract_chunk(Round &round, int chunk, const Item *rests, const
     };
     each_kept([&](int) { out++; });
     each_kept([&](int level) { *--out = OPENED | own[before + level - low - 1]; });
+    wait_for_copies();
 }
 
 __device__ void contract_of(int block, Round &round, const Item *rests, const Tables &tables,

@@ -42,7 +42,7 @@ from exactformer.engine.tensor import Words
 SHARED_LEXER = 8 << 10  # bytes; larger ones stay in the GPU's main memory
 BYTE_TOKENS = 256  # bytes of the token of each byte
 SELDOM = 256  # bytes of a lexer that stay there in any case: see words.h
-DECLARED = 4 << 10  # bytes of shared memory, no less than any kernel declares itself
+DECLARED = 5 << 10  # bytes of shared memory, no less than any kernel declares itself
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 

@@ -64,6 +64,7 @@ __device__ void reduce_items_of(int block, Round &round, const Item *text, int l
     }
     __shared__ Left<THREADS> left;
     join_all(left, reducer, size == SHORT ? (int)LAST : (int)JOINED);
+    wait_for_copies();
     if (chunk < round.chunks) {
         // What is left, and a bit for each `)`.
         size_t start = (size_t)chunk * CHUNK;

@@ -51,7 +51,7 @@ template <int N> struct Left {
 };
 
 // What is left of threads [first, middle) and [middle, end), whose stacks are those of this piece. It
-// stops at the end of a chunk where no less than `most` spans are closed.
+// stops where `most` spans are closed.
 template <int N, class Entry, int STEP>
 __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most, int first, int middle,
                      int end) {
@@ -66,7 +66,8 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
     State state = table[stacks[top] * WIDTH + SPACE];  // the same state, and what it becomes
     unsigned int around = stacks[top - STEP], token = stacks[at], value = BAD;
     for (int closed = 0; closed < most * STEP;) {
-        while (top != ground && at != last) {
+        int before = top, stop = at_least(ground, top - (most * STEP - closed));
+        while (top != stop && at != last) {
             unsigned int next = stacks[at + STEP];  // on its way meanwhile
             bool mapped = sizeof(Entry) == 4 && (token & MAPPED);
             unsigned int from = number_of(state) * WIDTH + token;
@@ -81,8 +82,8 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
             token = next;
             at += STEP;
         }
+        closed += before - top;
         if (top == ground) {
-            closed += open.top - top;
             left.of[opener].top = top;
             left.with_opens.take_out(opener);
             opener = left.with_opens.last(first, opener);

@@ -48,7 +48,7 @@
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
 // (of maps, where all have one), CELL (unsigned type of a state or token), PAIR (twice as wide),
 // TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE (of a processor, at least),
-// FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join closes, more or less), LAST
+// FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join closes at most), LAST
 // and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU

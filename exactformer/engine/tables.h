@@ -224,14 +224,23 @@ struct ChainTables : Tables {
 };
 #endif
 
-// Has a line, or a map, fetched before it is needed.
+// Has a line fetched before it is needed.
 __device__ inline void prefetch(const void *at) {
 #ifndef EMULATED
     asm volatile("prefetch.global.L1 [%0];" ::"l"(at));
 #endif
 }
+// A map, by a block of THREADS. What GPUs make of a prefetch is up to them; a copy to shared memory, where
+// nobody reads it, leaves its line in the nearest cache. Copies are waited for in the end.
 __device__ inline void prefetch(const Byte *pool, Item map) {
-    prefetch(pool + (size_t)(map & ~MAPPED) * MAP_BYTES);
+    const Byte *at = pool + (size_t)(map & ~MAPPED) * MAP_BYTES;
+#if __CUDA_ARCH__ >= 800
+    __shared__ unsigned int unread[THREADS];
+    unsigned int place = (unsigned int)__cvta_generic_to_shared(unread + threadIdx.x);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(place), "l"(at) : "memory");
+#else
+    prefetch(at);
+#endif
 }
 
 template <class Entry> __device__ inline bool is_close(Entry entry) {
