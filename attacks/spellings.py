@@ -18,6 +18,7 @@ from random import Random
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from attacks.random_algebras import SPACES, Texts, random_algebra, respelt, tables
 from attacks.report import Report, numbered, run_alone
@@ -157,13 +158,13 @@ class Trial:
 
     def on_device(self, name: str, engine: DeviceEngine, text: str | bytes, expected: str) -> None:
         answers: list[int | None] = []
-        ask = engine.parallel.value
+        ask = engine.parallel.value_of_bytes
 
-        def value(data: torch.Tensor) -> int | None:
+        def value(data: NDArray[np.uint8]) -> int | None:
             answers.append(ask(data))
             return answers[-1]
 
-        with changed(device, WORTH_A_LAUNCH=1), changed(engine.parallel, value=value):
+        with changed(device, WORTH_A_LAUNCH=1), changed(engine.parallel, value_of_bytes=value):
             self.same(name, text, expected, outcome(lambda: engine.value(text)))
         self.report.count(f"texts decided by {name}", any(a is not None for a in answers))
 

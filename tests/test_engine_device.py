@@ -55,9 +55,9 @@ def test_the_gpu_is_asked(monkeypatch):
     engine = device_engine(arithmetic())
     text = "(" * 1_200_000 + "7" + "+1)" * 1_200_000
     assert len(text) > device.WORTH_A_LAUNCH
-    monkeypatch.setattr(engine.parallel, "value", lambda text: 3)
+    monkeypatch.setattr(engine.parallel, "value_of_bytes", lambda text: 3)
     assert engine.value(text) == "3"
-    monkeypatch.setattr(engine.parallel, "value", lambda text: None)
+    monkeypatch.setattr(engine.parallel, "value_of_bytes", lambda text: None)
     assert engine.value(text) == "7"
 
 

@@ -80,6 +80,13 @@ def as_bytes(text: str, place: str) -> Tensor:
     return data.cuda() if place == "GPU" else data
 
 
+def value_of(trial: GpuEngine, text: str, place: str) -> int | None:
+    """Where it lies, and overwritten."""
+    found = trial.value(as_bytes(text, place))
+    assert trial.value_of_bytes(np.frombuffer(text.encode(), np.uint8)) == found
+    return found
+
+
 def as_ids(ids: list[int], place: str) -> Tensor:
     return torch.tensor(ids, dtype=torch.uint8, device="cuda" if place == "GPU" else "cpu")
 
@@ -87,7 +94,7 @@ def as_ids(ids: list[int], place: str) -> Tensor:
 def test_every_case(place):
     for case in CASES:
         algebra = next(task for task in TASKS if task.name == case.domain)
-        found = engine(place, algebra).value(as_bytes(case.text, place))
+        found = value_of(engine(place, algebra), case.text, place)
         undecided = "\u00a0" in case.text or ("[" in case.text and "(" in case.text)
         assert found == (None if undecided else algebra.values.index(case.value)), case
 
@@ -97,7 +104,7 @@ def test_every_case(place):
 def test_every_tree(place, drawn):
     algebra, expression = drawn
     text = " ".join(symbols(algebra, expression))
-    found = engine(place, algebra).value(as_bytes(text, place))
+    found = value_of(engine(place, algebra), text, place)
     assert found == algebra.values.index(value(algebra, expression))
 
 
@@ -124,7 +131,7 @@ def test_automata_read_off_weights(place, task):
     trial = engine_for(place, task, read_off(task, construct(task).weights))
     for depth in (1, 4, 9, 14):
         for expression in draw(task, depth, 5, np.random.default_rng(depth)):
-            found = trial.value(as_bytes(str(expression), place))
+            found = value_of(trial, str(expression), place)
             assert found == task.values.index(evaluate(expression))
 
 
@@ -136,7 +143,7 @@ def test_many_rounds(place, shape):
         ids = tree(algebra, shape, 100_000 if place == "GPU" else 12_000, rng)
         text = " ".join(algebra.vocabulary[i] for i in ids)
         expected = run(automaton_for(algebra), ids)
-        assert engine(place, algebra).value(as_bytes(text, place)) == expected
+        assert value_of(engine(place, algebra), text, place) == expected
     assert engine(place, arithmetic()).rounds >= 2 + (place != "emulated")
 
 
@@ -166,7 +173,7 @@ def test_spaces_and_words_anywhere(place):
             words = [rng.choice(spellings.get(s, [s])) for s in spelt]
             text = "".join(w + rng.choice([" ", "\n", "\t ", " " * 200]) for w in words)
             expected = algebra.values.index(evaluate(parse(algebra, text)))
-            assert engine(place, algebra).value(as_bytes(text, place)) == expected
+            assert value_of(engine(place, algebra), text, place) == expected
             assert engine(place, algebra).value(as_bytes(" " + text, place)[1:]) == expected
 
 
@@ -184,10 +191,10 @@ def test_many_spellings(place):
         text = " ".join(
             rng.choice(["first", "the_very_longest"]) if s == "first" else s for s in spelt
         )
-        assert trial.value(as_bytes(text, place)) == run(automaton, ids) is not None
+        assert value_of(trial, text, place) == run(automaton, ids) is not None
         for wrong in (text.replace("first", "firs"), text.replace("very", "vary"), text + "1"):
             if wrong != text:
-                assert trial.value(as_bytes(wrong, place)) is None
+                assert value_of(trial, wrong, place) is None
 
 
 def test_more_spellings_than_nodes_can_be_numbered(place):
@@ -202,7 +209,7 @@ def test_more_spellings_than_nodes_can_be_numbered(place):
         trial = engine_for(place, algebra, automaton_of(algebra))
         assert trial.words.readable
         for name in rng.sample(sorted(names), 10):
-            found = trial.value(as_bytes(f"(first {name} v0)", place))
+            found = value_of(trial, f"(first {name} v0)", place)
             assert found == (values.index(names[name]) if decided else None)
 
 
@@ -228,7 +235,7 @@ def test_sizes_of_the_tasks():
 def test_no_text(place):
     for text in ("", " ", " " * 1000, "(", ")", "()", "((((", "))))", ")(", "(1", "1)", "x" * 300):
         for algebra in (boolean(), listops()):
-            assert engine(place, algebra).value(as_bytes(text, place)) is None, text
+            assert value_of(engine(place, algebra), text, place) is None, text
 
 
 def test_many_values(place):

@@ -44,8 +44,7 @@ class DeviceEngine(CpuEngine):
     def value(self, text: str | bytes, first_line: int = 1) -> str:
         data = text if isinstance(text, bytes) else encode(text)
         if data is not None and len(data) >= WORTH_A_LAUNCH:
-            array = np.frombuffer(data, dtype=np.uint8)
-            number = self.parallel.value(torch.tensor(array, device=self.device))
+            number = self.parallel.value_of_bytes(np.frombuffer(data, dtype=np.uint8))
             if number is not None:  # else the CPU decides, and locates an error
                 return self.algebra.values[number]
         return super().value(text, first_line)

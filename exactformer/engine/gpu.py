@@ -18,6 +18,7 @@ decided here".
 
 import importlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +46,8 @@ SELDOM = 256  # bytes of a lexer that stay there in any case: see words.h
 DECLARED = 5 << 10  # bytes of shared memory, no less than any kernel declares itself
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
+BEHIND = 32  # bytes that are read behind the last entry of the rests, at most
+EDGE = 32  # bytes of the text around the beginning of a tile: see words.h
 
 ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 7  # indices in the control block
 CONTROLS = 256  # control blocks that are made at once
@@ -54,6 +57,17 @@ BOTH_BRACKETS = 3
 
 # Runs a kernel: its name, blocks, threads, bytes of shared memory, arguments.
 Launcher = Callable[[str, int, int, int, Sequence[int]], None]
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """A kernel that reads the text, with its tables."""
+
+    kernel: str
+    tables: Sequence[Tensor]
+    sizes: tuple[int, ...] = ()  # of these
+    shared_bytes: int = BYTE_TOKENS  # that they take
+    by_words: bool = False
 
 
 class GpuEngine:
@@ -91,48 +105,61 @@ class GpuEngine:
         needed = max(first, layout.compose_bytes, finish) + DECLARED
         return needed <= _most_shared(self.device)
 
-    def value(self, text: Tensor) -> int | None:
-        """Index of the value of a text, given as its bytes on the GPU; None if it has none."""
-        if self.words.bytes_suffice:
-            found = self._evaluate(text, "reduce_tiles", [self._byte_tokens.data_ptr()])
-            if found is not None or not self.words.has_longer:
+    def value(self, text: Tensor, *, overwrite: bool = False) -> int | None:
+        """Index of the value of a text, given as its bytes on the GPU; None if it has none.
+        `overwrite` saves memory, about a byte for each: a text from `upload` is lost by it.
+        """
+        for front_end in self._front_ends:
+            last = front_end is self._front_ends[-1]
+            found = self._evaluate(text, front_end, overwrite=overwrite and last)
+            if found is not None:
                 return found
-        if not self.words.readable or self._lexer is None:
-            return None
-        tables, nodes, columns, short = self._lexer
-        given = [tables.data_ptr(), nodes, columns, tables.nbytes]
-        if short:
-            return self._evaluate(text, "reduce_words", given, tables.nbytes - SELDOM)
-        return self._evaluate(text, "reduce_many_words", given, 0)
+        return None
+
+    def value_of_bytes(self, text: NDArray[np.uint8]) -> int | None:
+        """The same of bytes on the host."""
+        return self.value(self.upload(text), overwrite=True)
+
+    def upload(self, text: NDArray[np.uint8]) -> Tensor:
+        """Bytes on the GPU, with room behind them, so that they may be overwritten."""
+        room = torch.empty(len(text) + BEHIND, dtype=torch.uint8, device=self.device)
+        return room[: len(text)].copy_(torch.tensor(text))
 
     def value_of_ids(self, ids: Tensor) -> int | None:
         """The same of token ids, as unsigned bytes on the GPU."""
-        return self._evaluate(ids, "reduce_tiles", [self._same_tokens.data_ptr()])
+        return self._evaluate(ids, self._ids_as_they_are)
 
     # ------------------------------------------------------------ front ends
 
     @cached_property
-    def _byte_tokens(self) -> Tensor:
-        layout = self.layout
-        return self._bytes(self.words.byte_tokens(layout.space, layout.bad))
+    def _front_ends(self) -> list[FrontEnd]:
+        """The ways to read a text, in order."""
+        layout, words, found = self.layout, self.words, list[FrontEnd]()
+        if words.bytes_suffice:
+            tokens = words.byte_tokens(layout.space, layout.bad)
+            found.append(FrontEnd("reduce_tiles", [self._bytes(tokens)]))
+            if not words.has_longer:
+                return found
+        lexer = words.lexer(layout.bad, SHARED_LEXER) if words.readable else None
+        if lexer:
+            tables, nodes, columns, short = lexer
+            kernel, shared = "reduce_many_words", 0
+            if short:
+                kernel, shared = "reduce_words", tables.nbytes - SELDOM
+            sizes = nodes, columns, tables.nbytes
+            found.append(FrontEnd(kernel, [self._bytes(tables)], sizes, shared, by_words=True))
+        return found
 
     @cached_property
-    def _same_tokens(self) -> Tensor:
+    def _ids_as_they_are(self) -> FrontEnd:
         tokens = np.arange(256)
-        return self._bytes(np.where(tokens < self.layout.tokens, tokens, self.layout.bad))
-
-    @cached_property
-    def _lexer(self) -> tuple[Tensor, int, int, bool] | None:
-        lexer = self.words.lexer(self.layout.bad, SHARED_LEXER)
-        return lexer and (self._bytes(lexer[0]), *lexer[1:])
+        tokens = np.where(tokens < self.layout.tokens, tokens, self.layout.bad)
+        return FrontEnd("reduce_tiles", [self._bytes(tokens)])
 
     @property
     def _reader_bytes(self) -> int:
-        """Of shared memory, for the tables that the text is read with."""
-        if self.words.bytes_suffice or not self.words.readable or self._lexer is None:
-            return BYTE_TOKENS
-        tables, _, _, short = self._lexer
-        return tables.nbytes - SELDOM if short else 0
+        """Of shared memory, for the tables that most texts are read with."""
+        return self._front_ends[0].shared_bytes if self._front_ends else BYTE_TOKENS
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
         return torch.from_numpy(array.astype(np.uint8)).to(self.device)
@@ -140,48 +167,63 @@ class GpuEngine:
     # ------------------------------------------------------------ rounds
 
     def _evaluate(
-        self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int = BYTE_TOKENS
+        self, text: Tensor, front_end: FrontEnd, *, overwrite: bool = False
     ) -> int | None:
-        """By the kernel that reads the text, with its tables and what shared memory they take."""
         if not 0 < len(text) < MOST_BYTES:
             return None
-        found = self._run(_aligned(text), kernel, lexer, lexer_bytes)
+        found = self._run(_aligned(text), front_end, overwrite)
         self.rounds = found[ROUNDS]
         return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
 
-    def _run(self, text: Tensor, kernel: str, lexer: list[int], lexer_bytes: int) -> list[int]:
+    def _run(self, text: Tensor, front_end: FrontEnd, overwrite: bool) -> list[int]:
         """The control block after all rounds."""
         layout, table = self.layout, self.tables.data_ptr()
         tiles = ceil_div(len(text), layout.tile)
         bound = whole(MOST_UNITS * tiles, layout.threads)
         control = self._control()
         of_tiles = self._ints(layout.tile_ints(tiles))
-        cells = tiles * layout.tile + layout.first_chunk  # entries are read a few at a time
-        rests = torch.empty(cells * layout.cell.itemsize, dtype=torch.uint8, device=self.device)
+        rests = text if overwrite and self._has_room(text) else self._rests(tiles)
         given = [text.data_ptr(), len(text), control.data_ptr(), of_tiles.data_ptr(), table]
-        given += [*lexer, rests.data_ptr()]
-        shared = layout.tile_bytes + lexer_bytes
-        self._run_on_tiles(kernel, tiles, given, shared)
-        # All that follows is prepared while the GPU reads the text.
+        given += [*(part.data_ptr() for part in front_end.tables), *front_end.sizes]
+        given += [rests.data_ptr()]
+        if front_end.by_words:
+            edges = torch.empty(tiles * EDGE, dtype=torch.uint8, device=self.device)
+            some = [text.data_ptr(), len(text), edges.data_ptr()]
+            self.launch("copy_edges", ceil_div(tiles * EDGE, layout.team), layout.team, 0, some)
+            given += [edges.data_ptr()]
+        shared = layout.tile_bytes + front_end.shared_bytes
+        self._run_on_tiles(front_end.kernel, tiles, given, shared)
+        # All that follows is prepared while the GPU reads the text. Memory is given back as soon as
+        # the last kernel that needs it is launched: the next ones run after it.
         items = 2 * bound * (layout.longest + 2)
         chunks = whole(ceil_div(items, layout.chunk), layout.threads)
         maps = 2 * bound + 4 * (chunks + layout.threads)  # each round has half as many chunks
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)
-        texts = [self._ints(size) for size in (items, items // 2)]  # of the rounds by turns
+        items_now = self._ints(items)
         of_units = self._ints(layout.unit_ints(bound))
         known = [control.data_ptr(), of_tiles.data_ptr(), of_units.data_ptr(), bound]
         known += [rests.data_ptr()]
-        self._run_together("pair", [*known, texts[0].data_ptr(), items], layout.pairing)
+        self._run_together("pair", [*known, items_now.data_ptr(), items], layout.pairing)
         given = [*known, table, pool.data_ptr()]
         self._run_on_tiles("compose", tiles, given, layout.compose_bytes)
-        memory, rest_items = (
-            self._ints(layout.round_ints(chunks)),
-            self._ints(chunks * layout.chunk),
-        )
-        given = [*(text.data_ptr() for text in texts), control.data_ptr(), memory.data_ptr()]
-        given += [chunks, table, pool.data_ptr(), rest_items.data_ptr()]
+        del of_tiles, of_units, rests
+        items_next = self._ints(items // 2)  # of the rounds by turns
+        memory = self._ints(layout.round_ints(chunks))
+        rest_items = self._ints(chunks * layout.chunk)
+        given = [items_now.data_ptr(), items_next.data_ptr(), control.data_ptr()]
+        given += [memory.data_ptr(), chunks, table, pool.data_ptr(), rest_items.data_ptr()]
         self._run_together("finish", given, 1, layout.stack_bytes + layout.shared_bytes)
         return control.tolist()
+
+    def _rests(self, tiles: int) -> Tensor:
+        """Room for all that tiles may leave."""
+        entries = (tiles * self.layout.tile) * self.layout.cell.itemsize
+        return torch.empty(entries + BEHIND, dtype=torch.uint8, device=self.device)
+
+    def _has_room(self, text: Tensor) -> bool:
+        """Whether what is left of a text has room where it lies: an entry is left of a byte."""
+        behind = text.untyped_storage().nbytes() - text.storage_offset() - len(text)
+        return self.layout.cell.itemsize == 1 and behind >= BEHIND
 
     def _control(self) -> Tensor:
         """Zeros, of which many are made at once: each time, that would take as long as a launch."""

@@ -181,11 +181,18 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     });
 }
 
+// What neighbours of a tile read of it: see words.h.
+extern "C" __global__ void copy_edges(const Byte *text, long long length, Byte *edges) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    long long at = (long long)(i / EDGE) * TILE + i % EDGE - EDGE / 2;
+    if (at >= 0 && at < length) edges[i] = text[at];
+}
+
 // The same of words, by a lexer that is brought to shared memory, or by one that is too large.
 template <class Step, bool SHARED>
 __device__ void reduce_words_by(const Byte *text, int length, int *control, int *memory,
                                 const uint4 *tables, const uint4 *lexer, int nodes, int width,
-                                int lexer_bytes, Cell *rests) {
+                                int lexer_bytes, Cell *rests, const Byte *edges) {
     Bench bench(shared_memory);
     uint4 *copy = (uint4 *)bench.spare;
     const uint4 *often = lexer + Lexer<Step>::SELDOM / 16;
@@ -198,7 +205,7 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     Lexer<Step> words(lexer, SHARED ? copy : often, nodes, width);
     int brackets = 0;
     reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
-        brackets |= reduce_words_of(chunk, start, text, length, words);
+        brackets |= reduce_words_of(chunk, start, text, edges, length, words);
     });
     if (brackets & ~control[BRACKETS]) atomicOr(control + BRACKETS, brackets);
 }
@@ -206,9 +213,10 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
 #define LEXED(name, step, shared)                                                                   \
     extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)                              \
         name(const Byte *text, long long length, int *control, int *memory, const uint4 *tables,    \
-             const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests) {  \
+             const uint4 *lexer, long long nodes, long long width, long long bytes, Cell *rests,    \
+             const Byte *edges) {                                                                   \
         reduce_words_by<step, shared>(text, (int)length, control, memory, tables, lexer,            \
-                                      (int)nodes, (int)width, (int)bytes, rests);                   \
+                                      (int)nodes, (int)width, (int)bytes, rests, edges);            \
     }
 LEXED(reduce_words, unsigned short, true)
 LEXED(reduce_many_words, unsigned int, false)

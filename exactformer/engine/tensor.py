@@ -60,6 +60,10 @@ class TensorEngine:
                 return found
         return None
 
+    def value_of_bytes(self, text: NDArray[np.uint8]) -> int | None:
+        """The same of bytes on the host."""
+        return self.value(torch.tensor(text, device=self.device))
+
     def value_of_ids(self, ids: Tensor) -> int | None:
         """The same of token ids."""
         opens, closes = ids == OPEN, ids == CLOSE

@@ -39,10 +39,11 @@ template <int N> struct Threads {
     enum { COUNT = N };
 };
 
-// The rest of a tile whose chunks are reduced. Its entries go to the rests through `window`, so that
-// whole lines are written: those of all threads at once where there are few, of some threads after
-// others where there are many, but all threads of the block gather them. One word of 33 there is left
-// out, so that threads with as many entries as a line has do not wait for the same bank.
+// The rest of a tile whose chunks are reduced. All of the tile is read by then, so that the rests may lie
+// where the text does, if entries are single bytes. They are written through `window`, in whole lines:
+// those of all threads at once where there are few, of some threads after others where there are many,
+// but all threads of the block gather them. One word of 33 there is left out, so that threads with as
+// many entries as a line has do not wait for the same bank.
 __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles &tiles, Cell *rests) {
     enum { SHARE = 4 / sizeof(Cell), BITS = 8 * sizeof(Cell), STEP = Column<Cell, TEAM>::STEP };
     enum { WINDOW = TEAM * WINDOW_WORDS * SHARE };  // entries
@@ -130,11 +131,12 @@ __device__ void finish_tile(Chunk &chunk, unsigned int *window, int tile, Tiles 
     }
 }
 
-// 16 bytes of the text. The line that they are in comes nearer with them: a thread reads on there.
+// 16 bytes of the text. The line that they are in comes nearer with them: a thread reads on there. Others
+// may overwrite their tiles meanwhile, so that no cache for what never changes may be asked.
 __device__ inline uint4 fetch(const Byte *bytes) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     uint4 some;
-    asm("ld.global.nc.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+    asm("ld.global.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
         : "=r"(some.x), "=r"(some.y), "=r"(some.z), "=r"(some.w)
         : "l"(bytes));
     return some;

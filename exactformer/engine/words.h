@@ -4,8 +4,16 @@
 // A lexeme is a maximal run of word bytes, or of bytes that are neither word nor blank nor bracket, or
 // one bracket. A thread reads those that begin in its chunk, each to its end, by an automaton whose
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
+//
+// Where rests overwrite the text, a tile may be lost before its neighbours are read. What they need of
+// it, one byte before their own and a spelling behind, is copied first: the EDGE around its beginning.
 
 enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
+enum { EDGE = 32 };  // bytes, half of them before: no spelling is longer
+
+__device__ inline const Byte *edge_of(const Byte *edges, int tile) {
+    return edges + tile * EDGE + EDGE / 2;
+}
 
 // A step of it has all that a byte leads to, from the lowest bits: the next node, a kind of bracket, and
 // the token of the lexeme that ended before the byte, or all ones.
@@ -31,15 +39,18 @@ template <class Step> struct Lexer {
 // The tokens that begin in a thread's chunk, put in the rows of its stack, from where it takes them:
 // no stack is higher than what was read. Returns the kinds of brackets, a bit each.
 template <class Step>
-__device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *text, int length,
-                                      const Lexer<Step> &lexer) {
+__device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *text, const Byte *edges,
+                                      int length, const Lexer<Step> &lexer) {
     if (start >= length) return 0;
     enum { STEP = Column<Cell, TEAM>::STEP };
     int count = at_most(length - start, (int)FIRST_CHUNK), bottom = reducer.bottom;
-    int node = start ? lexer.before[text[start - 1]] : BLANKS;
+    const Byte *bytes = text + start, *before = bytes, *behind = bytes + count;
+    if (threadIdx.x == 0) before = edge_of(edges, start / TILE);
+    if (threadIdx.x == TEAM - 1) behind = edge_of(edges, start / TILE + 1);
+    int node = start ? lexer.before[before[-1]] : BLANKS;
     int row = node == BLANKS ? bottom : bottom - STEP;  // below is room for one of the chunk before
     unsigned int seen = 0;
-    each_number(text + start, count, lexer.columns, [&](Byte column) {
+    each_number(bytes, count, lexer.columns, [&](Byte column) {
         Step next = lexer.step(node, column);
         seen |= next;
         node = lexer.node(next);
@@ -49,8 +60,8 @@ __device__ inline int reduce_words_of(Chunk &reducer, int start, const Byte *tex
         }
     });
     if (node != BLANKS && row >= bottom) {
-        for (int at = start + count; at < length && node > UNKNOWN_MARK; at++) {
-            Step next = lexer.step(node, lexer.columns[text[at]]);
+        for (int more = length - start - count; more > 0 && node > UNKNOWN_MARK; more--) {
+            Step next = lexer.step(node, lexer.columns[*behind++]);
             if (lexer.ended(next)) break;
             node = lexer.node(next);
         }
