@@ -4,9 +4,9 @@
 
 Needs a CUDA GPU, CuPy, and g++ for the trees. Trees of all shapes and sizes from one leaf to a few
 million tokens, in their usual spelling; half of them are spoiled by a few changes of bytes. The GPU
-must give what the CPU gives, and no value to what the CPU refuses; it may leave a spoiled text that
-still is an expression to the CPU. Writes `results/gpu_fuzz.md`. Exit status 1 if anything differs,
-2 without a GPU.
+reads each twice, where it lies and overwriting it. It must give what the CPU gives, and no value to
+what the CPU refuses; it may leave a spoiled text that still is an expression to the CPU. Writes
+`results/gpu_fuzz.md`. Exit status 1 if anything differs, 2 without a GPU.
 """
 
 import sys
@@ -65,8 +65,15 @@ class Pair:
             by_cpu = self.cpu.value(text.tobytes())
         except ExpressionError:
             by_cpu = None
-        number = self.gpu.value(torch.from_numpy(text).cuda())
-        return by_cpu, None if number is None else self.algebra.values[number]
+        kept, overwritten = (
+            None if number is None else self.algebra.values[number]
+            for number in (
+                self.gpu.value(torch.from_numpy(text).cuda()),
+                self.gpu.value_of_bytes(text),
+            )
+        )
+        same = kept == overwritten
+        return by_cpu, kept if same else f"{kept}, and {overwritten} where it is overwritten"
 
 
 def main() -> int:
