@@ -222,7 +222,11 @@ def main() -> None:
     parts = [
         heading("The transformer in batches").replace(str(arguments.older), "OLDER"),
         INTRODUCTION.format(
-            cores=os.cpu_count(), device=device, rounds=rounds, load=os.getloadavg()[2]
+            older="`predict` of an older version" if arguments.older else STAND_IN,
+            cores=os.cpu_count(),
+            device=device,
+            rounds=rounds,
+            load=os.getloadavg()[2],
         ),
         "## Many short expressions, and a tree of a million tokens\n",
         compared(before, after, main_work),
@@ -240,9 +244,10 @@ def main() -> None:
     print(out.read_text())
 
 
+STAND_IN = "`predict` as it was, by the layer of `model/circuit.py`"
 INTRODUCTION = """\
-`predict` of an older version, which pads a batch and keeps every position to the end, and of this
-one, which drops positions that have become zero and sequences that have halted (`model/packed.py`).
+{older}, which pads a batch and keeps every position to the end, and that of this version,
+which drops positions that have become zero and sequences that have halted (`model/packed.py`).
 The same expressions, in turns, in one run; the least time of {rounds} rounds of up to 20 calls
 after a first one, in which nothing is remembered yet of either version's kinds. {cores} cores,
 {device}, load {load:.1f} at the end: where others use the cores too, only short calls find a quiet
