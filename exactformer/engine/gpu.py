@@ -61,12 +61,12 @@ Launcher = Callable[[str, int, int, int, Sequence[int]], None]
 
 @dataclass(frozen=True)
 class FrontEnd:
-    """A kernel that reads the text, with its tables."""
+    """A kernel that reads the text, with its table."""
 
     kernel: str
-    tables: Sequence[Tensor]
-    sizes: tuple[int, ...] = ()  # of these
-    shared_bytes: int = BYTE_TOKENS  # that they take
+    table: Tensor
+    sizes: tuple[int, ...] = ()  # of the table
+    shared_bytes: int = BYTE_TOKENS  # that it takes
     by_words: bool = False
 
 
@@ -137,7 +137,7 @@ class GpuEngine:
         layout, words, found = self.layout, self.words, list[FrontEnd]()
         if words.bytes_suffice:
             tokens = words.byte_tokens(layout.space, layout.bad)
-            found.append(FrontEnd("reduce_tiles", [self._bytes(tokens)]))
+            found.append(FrontEnd("reduce_tiles", self._bytes(tokens)))
             if not words.has_longer:
                 return found
         lexer = words.lexer(layout.bad, SHARED_LEXER) if words.readable else None
@@ -147,14 +147,14 @@ class GpuEngine:
             if short:
                 kernel, shared = "reduce_words", tables.nbytes - SELDOM
             sizes = nodes, columns, tables.nbytes
-            found.append(FrontEnd(kernel, [self._bytes(tables)], sizes, shared, by_words=True))
+            found.append(FrontEnd(kernel, self._bytes(tables), sizes, shared, by_words=True))
         return found
 
     @cached_property
     def _ids_as_they_are(self) -> FrontEnd:
         tokens = np.arange(256)
         tokens = np.where(tokens < self.layout.tokens, tokens, self.layout.bad)
-        return FrontEnd("reduce_tiles", [self._bytes(tokens)])
+        return FrontEnd("reduce_tiles", self._bytes(tokens))
 
     @property
     def _reader_bytes(self) -> int:
@@ -184,8 +184,7 @@ class GpuEngine:
         of_tiles = self._ints(layout.tile_ints(tiles))
         rests = text if overwrite and self._has_room(text) else self._rests(tiles)
         given = [text.data_ptr(), len(text), control.data_ptr(), of_tiles.data_ptr(), table]
-        given += [*(part.data_ptr() for part in front_end.tables), *front_end.sizes]
-        given += [rests.data_ptr()]
+        given += [front_end.table.data_ptr(), *front_end.sizes, rests.data_ptr()]
         if front_end.by_words:
             edges = torch.empty(tiles * EDGE, dtype=torch.uint8, device=self.device)
             some = [text.data_ptr(), len(text), edges.data_ptr()]
@@ -201,8 +200,13 @@ class GpuEngine:
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)
         items_now = self._ints(items)
         of_units = self._ints(layout.unit_ints(bound))
-        known = [control.data_ptr(), of_tiles.data_ptr(), of_units.data_ptr(), bound]
-        known += [rests.data_ptr()]
+        known = [
+            control.data_ptr(),
+            of_tiles.data_ptr(),
+            of_units.data_ptr(),
+            bound,
+            rests.data_ptr(),
+        ]
         self._run_together("pair", [*known, items_now.data_ptr(), items], layout.pairing)
         given = [*known, table, pool.data_ptr()]
         self._run_on_tiles("compose", tiles, given, layout.compose_bytes)
@@ -217,7 +221,7 @@ class GpuEngine:
 
     def _rests(self, tiles: int) -> Tensor:
         """Room for all that tiles may leave."""
-        entries = (tiles * self.layout.tile) * self.layout.cell.itemsize
+        entries = tiles * self.layout.tile * self.layout.cell.itemsize
         return torch.empty(entries + BEHIND, dtype=torch.uint8, device=self.device)
 
     def _has_room(self, text: Tensor) -> bool:
