@@ -39,11 +39,10 @@ class CpuEngine:
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         self.automaton, self.algebra = automaton, algebra
         lexer = lexer_of(algebra)
-        self.reads_bytes = lexer is not None
+        self.reads_bytes, self.look_ahead = lexer is not NO_LEXER, lexer.look_ahead
         square = "[" in algebra.spellings
         packed = packs(algebra) and not square and _knows_before_operand(grammar_of(algebra))
-        self.tables = tables_of(automaton, lexer or NO_LEXER, packed=packed, square=square)
-        self.look_ahead = (lexer or NO_LEXER).look_ahead
+        self.tables = tables_of(automaton, lexer, packed=packed, square=square)
         self._symbols = np.array(algebra.values, dtype=object)
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:
@@ -158,7 +157,7 @@ class CpuEngine:
         return self._with_separators("\t\n")
 
     def _with_separators(self, separators: str) -> Tables:
-        lexer = lexer_of(self.algebra, separators) or NO_LEXER
+        lexer = lexer_of(self.algebra, separators)
         return self.tables._replace(token=lexer.token, trie=lexer.trie, trie_token=lexer.trie_token)
 
     def read(
