@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.catalog import BUILT_IN, algebra_sha256
+from exactformer.domains.catalog import algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP
 from exactformer.domains.notation import Notation
 from exactformer.domains.syntax import grammar_of
@@ -57,29 +58,24 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
     identity = _identity(algebra, weights)
     if identity is None:
         return None
-    tables = None
-    if algebra.name in BUILT_IN:
-        tables = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
-    if tables is None and (path := _path(algebra, identity)):
-        tables = read_tables(path, algebra, identity)
-    return tables
+    shipped = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
+    if shipped or not (path := _path(algebra, identity)):
+        return shipped
+    return read_tables(path, algebra, identity)
 
 
 def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
     """Keep them for `find_tables`, if that can be."""
     identity = _identity(algebra, weights)
-    path = _path(algebra, identity) if identity else None
-    if identity is None or path is None:
+    if identity is None or not (path := _path(algebra, identity)):
         return
-    try:
+    with suppress(OSError, ValueError):  # no folder to write to: the next process makes them again
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_unfinished(path.parent)
         write_tables(path, algebra, [identity], tables)
         files = sorted(path.parent.glob("*.safetensors"), key=lambda file: file.stat().st_mtime)
         for old in files[:-MOST_KEPT]:
             old.unlink(missing_ok=True)
-    except (OSError, ValueError):  # no folder to write to: the next process makes them again
-        pass
 
 
 def write_tables(
