@@ -225,19 +225,14 @@ class CpuEngine:
         which, problem = failure
         before = bytes(text[:begin]).decode("utf-8", "replace")
         whole = before + tail
+        word, offset, byte = None, len(whole.rstrip()), visible
         if which < len(words):
-            offset = len(before) + matches[which].start()
-            found = describe(algebra, words[which], empty=False)
-        else:
-            offset = len(whole.rstrip())
-            found = describe(algebra, None, empty=row == TOP and not depth)
-        problem = problem.replace("{found}", found)
-        if skipped is None:
-            return ExpressionError(problem, whole, offset, first_line)
-        byte = visible
-        if which < len(words):
-            byte = skipped + begin + len(tail[: offset - len(before)].encode())
-        return ExpressionError(problem, whole, offset, byte=byte)
+            start = matches[which].start()
+            word, offset = words[which], len(before) + start
+            byte = (skipped or 0) + begin + len(tail[:start].encode())
+        found = describe(algebra, word, empty=row == TOP and not depth)
+        place = first_line, None if skipped is None else byte
+        return ExpressionError(problem.replace("{found}", found), whole, offset, *place)
 
 
 def _knows_before_operand(grammar: Grammar) -> bool:

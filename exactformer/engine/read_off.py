@@ -183,10 +183,6 @@ def _merge_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
 
 def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
     """The span of an operator on each row of operands, as the transformer reads it."""
-
-    def column(token: int) -> NDArray[np.int64]:
-        return np.full(len(keys), token)
-
-    written = algebra.notation.arrange(column(operator), [*(FIRST_VALUE + keys.T)])
-    ends = [column(CLOSE), column(EMPTY)] if algebra.empty_after_close else [column(CLOSE)]
-    return np.column_stack([column(OPEN), *written, *ends]).astype(np.int16)
+    written = algebra.notation.arrange(operator, [*(FIRST_VALUE + keys.T)])
+    ends = (CLOSE, EMPTY) if algebra.empty_after_close else (CLOSE,)
+    return np.column_stack(np.broadcast_arrays(OPEN, *written, *ends)).astype(np.int16)

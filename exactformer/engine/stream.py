@@ -12,6 +12,7 @@ import numpy as np
 
 from exactformer.domains.errors import ExpressionError, no_text
 from exactformer.domains.formats.lines import LINES_AT_ONCE, SHOWN_PROBLEMS
+from exactformer.engine.automaton import REFUSED
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.rows import Rows
 from exactformer.engine.scan import END
@@ -85,7 +86,9 @@ def rows_of_file(
             return
         if stop is None:
             line = _long_line(engine, window, number, progress)
-            rows = Rows.of(engine.algebra.values, [line])
+            errors = {0: line} if isinstance(line, ExpressionError) else {}
+            value = REFUSED if errors else engine.algebra.values.index(str(line))
+            rows = Rows(np.array([value], np.int16), np.empty(0, np.int16), errors)
         else:
             rows = engine.rows(window.array[window.begin : stop], number, SHOWN_PROBLEMS)
             window.begin = stop
