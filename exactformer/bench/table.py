@@ -15,6 +15,7 @@ from exactformer.bench.measure import (
     MEMORY_SHAPES,
     MOST_FOR_EVAL,
     Case,
+    Peaks,
     Timing,
     growth,
     memory_of_task,
@@ -56,7 +57,7 @@ class Bench:
 
     cases: Sequence[Case]
     short: Sequence[Case]  # many short texts
-    memory: dict[tuple[str, str, str], float]  # by task, shape and program
+    memory: Peaks
     batches: Sequence[Batch]
     load: float  # of the machine by other programs, before or after, whichever was higher
 
@@ -74,7 +75,7 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
     columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
     cases: list[Case] = []
     short: list[Case] = []
-    memory: dict[tuple[str, str, str], float] = {}
+    memory: Peaks = {}
     batches: list[Batch] = []
     load = os.getloadavg()[0]
     steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + len(LENGTHS) + 2)
@@ -90,8 +91,7 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
             of_task = list(time_task(algebra, most_tokens, report))
             cases += of_task
             short += time_short(algebra, most_tokens, report)
-            found = memory_of_task(algebra, of_task, report)
-            memory |= {(algebra.name, *key): peak for key, peak in found.items()}
+            memory |= memory_of_task(algebra, of_task, report)
             report(f"{algebra.name}, the transformer in batches")
             batches.append(time_batch(algebra, most_tokens))
         progress.advance(shown)
