@@ -15,7 +15,6 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -231,7 +230,7 @@ def _path(algebra: Algebra, identity: str) -> Path | None:
 def _makers() -> str:
     """A hash of the code that makes tables."""
     digest = hashlib.sha256()
-    folders = (sorted((PACKAGE / name).rglob("*.py")) for name in MAKERS if "." not in name)
-    for path in chain(*folders, (PACKAGE / name for name in MAKERS if "." in name)):
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in (PACKAGE / name for name in MAKERS):
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()
