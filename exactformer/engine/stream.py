@@ -4,7 +4,7 @@ No more than a few buffers are held in memory, besides the spans that are open a
 line that does not fit into the buffer is read a piece at a time; errors in it are located by byte.
 """
 
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
@@ -19,7 +19,6 @@ from exactformer.engine.scan import END
 
 BUFFER = 1 << 26  # bytes
 LONGEST_BAD_LINE = 1 << 28  # bytes; after that, the rest of the file is not read
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Window:
@@ -72,8 +71,8 @@ def rows_of_file(
     """
     window, number = Window(file, size + 2 * engine.look_ahead), first_line
     window.fill()
-    if first_line == 1 and window.bytes.startswith(BYTE_ORDER_MARK):
-        window.begin = len(BYTE_ORDER_MARK)
+    if first_line == 1 and window.bytes.startswith(BOM_UTF8):
+        window.begin = len(BOM_UTF8)
     while True:
         stop = _end_of_lines(window)
         if stop is None:
