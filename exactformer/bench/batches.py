@@ -1,7 +1,7 @@
 """The transformer on many expressions at once, beside a looped transformer of the same width."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -58,11 +58,7 @@ def time_batch(algebra: Algebra, most_tokens: int) -> Batch:
     found: dict[str, float] = {}
     for _ in range(ROUNDS):
         for name, program in programs.items():
-            found[name] = min(found.get(name, np.inf), _seconds(program))
+            start = time.perf_counter()
+            program()
+            found[name] = min(found.get(name, np.inf), time.perf_counter() - start)
     return Batch(algebra.name, count, sum(map(len, problems)), found)
-
-
-def _seconds(program: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    program()
-    return time.perf_counter() - start

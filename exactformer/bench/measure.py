@@ -30,6 +30,9 @@ WARM_UP_TOKENS = 100
 SEED = 0
 CLEAR = Path("/proc/self/clear_refs")
 
+Report = Callable[[str], None]  # is called with the name of what is measured, before it begins
+Peaks = dict[tuple[str, str, str], float]  # by task, shape and program
+
 
 @dataclass(frozen=True)
 class Timing:
@@ -68,10 +71,8 @@ def sizes_up_to(tokens: int) -> list[int]:
     return [size for size in SIZES if size < tokens] + [tokens]
 
 
-def time_task(
-    algebra: Algebra, most_tokens: int, report: Callable[[str], None] = lambda what: None
-) -> Iterator[Case]:
-    """All shapes and sizes of a task; `report` is called with the name of each before it begins."""
+def time_task(algebra: Algebra, most_tokens: int, report: Report) -> Iterator[Case]:
+    """All shapes and sizes of a task."""
     ready = programs(construct(algebra))
     rng = np.random.default_rng(SEED)
     warm_up = text_of(algebra, make_ids(algebra, "balanced", WARM_UP_TOKENS, rng))
@@ -154,28 +155,27 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
     return float(np.polyfit(x, y, 1)[0])
 
 
-def memory_of_task(
-    algebra: Algebra, cases: Sequence[Case], report: Callable[[str], None] = lambda what: None
-) -> dict[tuple[str, str], float]:
-    """Peak bytes a token beyond the text, by shape and program, at one size, for the programs that
-    were timed there. Empty where the operating system does not provide it.
+def memory_of_task(algebra: Algebra, cases: Sequence[Case], report: Report) -> Peaks:
+    """Peak bytes a token beyond the text, at one size, for the programs that were timed there.
+    Empty where the operating system does not provide it.
     """
     report(f"{algebra.name}, memory")
     if not os.access(CLEAR, os.W_OK):
         return {}
-    found: dict[tuple[str, str], float] = {}
+    found: Peaks = {}
     for shape in MEMORY_SHAPES:
         case = [c for c in cases if c.shape == shape and c.tokens <= MEMORY_TOKENS][-1]
         ids = make_ids(algebra, shape, case.tokens, np.random.default_rng(SEED))
         wanted = [name for name in PROGRAMS if case.seconds(name) is not None]
-        peaks = subprocess.run(
+        measured = subprocess.run(
             [sys.executable, "-m", __name__, algebra.name, *wanted],
             input=text_of(algebra, ids),
             stdout=subprocess.PIPE,
             env=os.environ | {"OMP_NUM_THREADS": "1"},  # threads do not survive the fork below
             check=True,
         ).stdout
-        found |= {(shape, name): peak / len(ids) for name, peak in json.loads(peaks).items()}
+        for name, peak in json.loads(measured).items():
+            found[algebra.name, shape, name] = peak / len(ids)
     return found
 
 

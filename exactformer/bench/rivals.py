@@ -114,7 +114,7 @@ def _plain_arithmetic(text):
 
 
 @allocating
-def _tuned_infix(text, table, row, width, values=None):
+def _tuned_infix(table, row, width, text, values=None):
     """The last value stays in a register. What waits for an operand, `a+` or `a*`, is a row of a
     table of results, so that no operator is decided by a jump. Where a text has many lines,
     `values` gets the value of each; without it, nothing of that is compiled.
@@ -149,12 +149,8 @@ def _tables(operators: dict[str, Callable[[int, int], int]], n_values: int):
     return np.array(table, dtype=np.uint8), row, U(n_values)
 
 
-TABLES = {
-    "boolean": _tables(
-        {"&": lambda a, b: a & b, "|": lambda a, b: a | b, "~": lambda a, b: 1 - b}, 2
-    ),
-    "arithmetic": _tables({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 10}, 10),
-}
+BOOLEAN = _tables({"&": lambda a, b: a & b, "|": lambda a, b: a | b, "~": lambda a, b: 1 - b}, 2)
+ARITHMETIC = _tables({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 10}, 10)
 
 
 @njit(nogil=True)
@@ -238,13 +234,9 @@ def _tuned_listops(text, found=None):
     return values[0]
 
 
-def _tuned(task: str) -> Callable[..., int]:
-    return lambda text, *values: _tuned_infix(text, *TABLES[task], *values)
-
-
 COMPILED = {
-    "boolean": (_plain_boolean, _tuned("boolean")),
-    "arithmetic": (_plain_arithmetic, _tuned("arithmetic")),
+    "boolean": (_plain_boolean, partial(_tuned_infix, *BOOLEAN)),
+    "arithmetic": (_plain_arithmetic, partial(_tuned_infix, *ARITHMETIC)),
     "listops": (_plain_listops, _tuned_listops),
 }
 

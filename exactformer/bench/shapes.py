@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.expression import packs
+from exactformer.values import spelt
 
 Ids = NDArray[np.int16]
 Ints = NDArray[np.int64]
@@ -139,8 +140,4 @@ def _spans(
 def text_of(algebra: Algebra, ids: Ids) -> bytes:
     """Canonical text, as `str` of an expression, but by array operations."""
     space = "" if packs(algebra) else " "
-    symbols = [symbol + space for symbol in algebra.vocabulary]
-    width = max(map(len, symbols))
-    letters = np.array([list(symbol.ljust(width, "\0").encode()) for symbol in symbols], np.uint8)
-    text = letters[ids].ravel()
-    return text[text != 0].tobytes().rstrip()
+    return spelt(ids, [symbol + space for symbol in algebra.vocabulary]).encode().rstrip()

@@ -5,12 +5,12 @@ As for long texts (`rivals.py`), the compiled machines are written by hand for o
 the text to be canonical; they are the tuned ones of those there, with a value for each line.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from exactformer.api import Model, construct
-from exactformer.bench.measure import SEED, Case, time_in_turns
+from exactformer.bench.measure import SEED, Case, Report, time_in_turns
 from exactformer.bench.rivals import COMPILED, ENGINE, EVAL, EVALS, FLOORS, ONE_CORE, Program
 from exactformer.bench.shapes import make_ids, text_of
 from exactformer.domains.algebra import Algebra
@@ -61,9 +61,9 @@ def short_programs(model: Model) -> dict[str, Program]:
 
 
 def time_short(
-    algebra: Algebra, most_tokens: int, report: Callable[[str], None] = lambda what: None
+    algebra: Algebra, most_tokens: int, report: Report = lambda what: None
 ) -> Iterator[Case]:
-    """All lengths of a task; `report` is called with the name of each before it begins."""
+    """All lengths of a task."""
     ready = short_programs(construct(algebra))
     rng = np.random.default_rng(SEED)
     for length in LENGTHS:

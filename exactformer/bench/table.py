@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import count
 from typing import Any
 
 from rich.console import Console
@@ -14,6 +15,8 @@ from exactformer.bench.measure import (
     MEMORY_SHAPES,
     MOST_FOR_EVAL,
     Case,
+    Peaks,
+    Timing,
     growth,
     memory_of_task,
     sizes_up_to,
@@ -54,7 +57,7 @@ class Bench:
 
     cases: Sequence[Case]
     short: Sequence[Case]  # many short texts
-    memory: dict[tuple[str, str, str], float]  # by task, shape and program
+    memory: Peaks
     batches: Sequence[Batch]
     load: float  # of the machine by other programs, before or after, whichever was higher
 
@@ -72,31 +75,26 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
     columns = TextColumn("{task.description}"), MofNCompleteColumn(), TimeElapsedColumn()
     cases: list[Case] = []
     short: list[Case] = []
-    memory: dict[tuple[str, str, str], float] = {}
+    memory: Peaks = {}
     batches: list[Batch] = []
     load = os.getloadavg()[0]
     steps = len(algebras) * (len(SHAPES) * len(sizes_up_to(most_tokens)) + len(LENGTHS) + 2)
+    done = count()
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         shown = progress.add_task("", total=steps)
 
         def report(what: str) -> None:
-            progress.update(shown, description=what)
+            """What begins now; all before it is done."""
+            progress.update(shown, description=what, completed=next(done))
 
         for algebra in algebras:
-            of_task: list[Case] = []
-            for case in time_task(algebra, most_tokens, report):
-                of_task.append(case)
-                progress.advance(shown)
-            for case in time_short(algebra, most_tokens, report):
-                short.append(case)
-                progress.advance(shown)
-            found = memory_of_task(algebra, of_task, report)
-            memory |= {(algebra.name, *key): peak for key, peak in found.items()}
+            of_task = list(time_task(algebra, most_tokens, report))
             cases += of_task
-            progress.advance(shown)
+            short += time_short(algebra, most_tokens, report)
+            memory |= memory_of_task(algebra, of_task, report)
             report(f"{algebra.name}, the transformer in batches")
             batches.append(time_batch(algebra, most_tokens))
-            progress.advance(shown)
+        progress.advance(shown)
     return Bench(cases, short, memory, batches, max(load, os.getloadavg()[0] - 1))
 
 
@@ -126,9 +124,7 @@ def _number(number: float | None) -> str:
 
 
 def _speed(case: Case, program: str) -> str:
-    if program not in case.timings:
-        return "–"
-    timing = case.timings[program]
+    timing = case.timings.get(program, Timing(None, "–"))
     return timing.note if timing.seconds is None else _number(case.tokens / timing.seconds / 1e6)
 
 

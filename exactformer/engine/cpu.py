@@ -39,11 +39,10 @@ class CpuEngine:
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         self.automaton, self.algebra = automaton, algebra
         lexer = lexer_of(algebra)
-        self.reads_bytes = lexer is not None
+        self.reads_bytes, self.look_ahead = lexer is not NO_LEXER, lexer.look_ahead
         square = "[" in algebra.spellings
         packed = packs(algebra) and not square and _knows_before_operand(grammar_of(algebra))
-        self.tables = tables_of(automaton, lexer or NO_LEXER, packed=packed, square=square)
-        self.look_ahead = (lexer or NO_LEXER).look_ahead
+        self.tables = tables_of(automaton, lexer, packed=packed, square=square)
         self._symbols = np.array(algebra.values, dtype=object)
 
     def value(self, text: str | bytes, first_line: int = 1) -> str:
@@ -158,7 +157,7 @@ class CpuEngine:
         return self._with_separators("\t\n")
 
     def _with_separators(self, separators: str) -> Tables:
-        lexer = lexer_of(self.algebra, separators) or NO_LEXER
+        lexer = lexer_of(self.algebra, separators)
         return self.tables._replace(token=lexer.token, trie=lexer.trie, trie_token=lexer.trie_token)
 
     def read(
@@ -226,19 +225,14 @@ class CpuEngine:
         which, problem = failure
         before = bytes(text[:begin]).decode("utf-8", "replace")
         whole = before + tail
+        word, offset, byte = None, len(whole.rstrip()), visible
         if which < len(words):
-            offset = len(before) + matches[which].start()
-            found = describe(algebra, words[which], empty=False)
-        else:
-            offset = len(whole.rstrip())
-            found = describe(algebra, None, empty=row == TOP and not depth)
-        problem = problem.replace("{found}", found)
-        if skipped is None:
-            return ExpressionError(problem, whole, offset, first_line)
-        byte = visible
-        if which < len(words):
-            byte = skipped + begin + len(tail[: offset - len(before)].encode())
-        return ExpressionError(problem, whole, offset, byte=byte)
+            start = matches[which].start()
+            word, offset = words[which], len(before) + start
+            byte = (skipped or 0) + begin + len(tail[:start].encode())
+        found = describe(algebra, word, empty=row == TOP and not depth)
+        place = first_line, None if skipped is None else byte
+        return ExpressionError(problem.replace("{found}", found), whole, offset, *place)
 
 
 def _knows_before_operand(grammar: Grammar) -> bool:

@@ -13,8 +13,8 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.catalog import BUILT_IN, algebra_sha256
+from exactformer.domains.catalog import algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP
 from exactformer.domains.notation import Notation
 from exactformer.domains.syntax import grammar_of
@@ -57,29 +57,24 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
     identity = _identity(algebra, weights)
     if identity is None:
         return None
-    tables = None
-    if algebra.name in BUILT_IN:
-        tables = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
-    if tables is None and (path := _path(algebra, identity)):
-        tables = read_tables(path, algebra, identity)
-    return tables
+    shipped = read_tables(SHIPPED / f"{algebra.name}.safetensors", algebra, identity)
+    if shipped or not (path := _path(algebra, identity)):
+        return shipped
+    return read_tables(path, algebra, identity)
 
 
 def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
     """Keep them for `find_tables`, if that can be."""
     identity = _identity(algebra, weights)
-    path = _path(algebra, identity) if identity else None
-    if identity is None or path is None:
+    if identity is None or not (path := _path(algebra, identity)):
         return
-    try:
+    with suppress(OSError, ValueError):  # no folder to write to: the next process makes them again
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_unfinished(path.parent)
         write_tables(path, algebra, [identity], tables)
         files = sorted(path.parent.glob("*.safetensors"), key=lambda file: file.stat().st_mtime)
         for old in files[:-MOST_KEPT]:
             old.unlink(missing_ok=True)
-    except (OSError, ValueError):  # no folder to write to: the next process makes them again
-        pass
 
 
 def write_tables(
@@ -235,7 +230,7 @@ def _path(algebra: Algebra, identity: str) -> Path | None:
 def _makers() -> str:
     """A hash of the code that makes tables."""
     digest = hashlib.sha256()
-    folders = (sorted((PACKAGE / name).rglob("*.py")) for name in MAKERS if "." not in name)
-    for path in chain(*folders, (PACKAGE / name for name in MAKERS if "." in name)):
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    for path in (PACKAGE / name for name in MAKERS):
+        for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(hashlib.sha256(file.read_bytes()).digest())
     return digest.hexdigest()

@@ -3,6 +3,7 @@
 A byte that is a token whatever stands beside it is looked up at once; for the rest there is a trie.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,13 +29,40 @@ class Lexer:
     look_ahead: int  # bytes that decide about a token, and that an error is reported from
 
 
-def lexer_of(algebra: Algebra, separators: str = "") -> Lexer | None:
-    """None for symbols that bytes do not tell apart, or that take too large a trie. Their texts go
-    through the parser. Separators of rows and fields are no white space.
+# For symbols that bytes do not tell apart: only tokens are read, never text.
+NO_LEXER = Lexer(
+    token=np.full(256, LONGER, np.uint8),
+    is_word=np.zeros(256, np.uint8),
+    trie=np.zeros(256, np.uint16),
+    trie_token=np.full(1, NONE, np.uint8),
+    words={},
+    look_ahead=0,
+)
+
+
+def trie_of(
+    spelt: Mapping[bytes, int], root: int, first: int
+) -> tuple[dict[tuple[int, int], int], dict[int, int]]:
+    """The node after each node and byte, and the token of each node that is the end of one. Nodes
+    have the numbers from `first` on, in the order in which they are made.
+    """
+    nodes: dict[tuple[int, int], int] = {}
+    tokens: dict[int, int] = {}
+    for spelling, token in spelt.items():
+        node = root
+        for byte in spelling:
+            node = nodes.setdefault((node, byte), first + len(nodes))
+        tokens[node] = token
+    return nodes, tokens
+
+
+def lexer_of(algebra: Algebra, separators: str = "") -> Lexer:
+    """NO_LEXER for symbols that bytes do not tell apart, or that take too large a trie: their texts
+    go through the parser. Separators of rows and fields are no white space.
     """
     lexicon = algebra.lexicon
     if not lexicon.by_bytes:
-        return None
+        return NO_LEXER
     symbols = {symbol.encode(): number for symbol, number in algebra.token_ids.items()}
     spaces = {space.encode(): SPACE for space in SPACES if space not in separators}
 
@@ -47,41 +75,22 @@ def lexer_of(algebra: Algebra, separators: str = "") -> Lexer | None:
             token[spelt[0]] = number
     is_word = [byte >= 128 or kind == WORD for byte, kind in enumerate(BYTE_CLASSES)]
 
-    nodes: list[dict[int, int]] = [{}]
-    ends: list[int] = [NONE]
-    for spelt, number in (symbols | spaces).items():
-        node = 0
-        for byte in spelt:
-            if byte not in nodes[node]:
-                nodes[node][byte] = len(nodes)
-                nodes.append({})
-                ends.append(NONE)
-            node = nodes[node][byte]
-        ends[node] = number
-    if len(nodes) > MOST_NODES:
-        return None
-    trie = np.zeros((len(nodes), 256), dtype=np.uint16)
-    for node, following in enumerate(nodes):
-        for byte, child in following.items():
-            trie[node, byte] = child
+    following, tokens = trie_of(symbols | spaces, root=0, first=1)
+    nodes = 1 + len(following)
+    if nodes > MOST_NODES:
+        return NO_LEXER
+    trie = np.zeros((nodes, 256), dtype=np.uint16)
+    for place, node in following.items():
+        trie[place] = node
+    trie_token = np.full(nodes, NONE, dtype=np.uint8)
+    trie_token[list(tokens)] = list(tokens.values())
     return Lexer(
         token,
         np.array(is_word, dtype=np.uint8),
         trie.ravel(),
-        np.array(ends, dtype=np.uint8),
+        trie_token,
         {word.encode(): lexicon.words[word] for word in sorted(lexicon.words) if len(word) > 1},
         # What follows a symbol, which may be a word of which an error shows the beginning; one that
         # is much longer than all symbols is like none of them.
         4 * max(map(len, symbols)) + 100,
     )
-
-
-# For symbols that bytes do not tell apart: only tokens are read, never text.
-NO_LEXER = Lexer(
-    np.full(256, LONGER, np.uint8),
-    np.zeros(256, np.uint8),
-    np.zeros(256, np.uint16),
-    np.full(1, NONE, np.uint8),
-    {},
-    0,
-)

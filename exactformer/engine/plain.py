@@ -45,9 +45,8 @@ def plain_automaton(algebra: Algebra, span_values: SpanValues) -> PlainAutomaton
     n_values = len(algebra.values)
     nothing = (builder.identity,) * len(algebra.precedence)
     top = State(TOP, nothing)
-    first = [top, *(builder.after_value(top, v) for v in range(n_values)), State(START, nothing)]
-    numbers = {state: number for number, state in enumerate(first)}
-    states = list(first)
+    states = [top, *(builder.after_value(top, v) for v in range(n_values)), State(START, nothing)]
+    numbers = {state: number for number, state in enumerate(states)}
     step: list[list[int]] = []
     for state in states:  # states are added while they are gone through
         row = [REFUSED] * len(algebra.vocabulary)

@@ -62,25 +62,28 @@ class _Builder:
     def build(self) -> SpanAutomaton:
         n_values = len(self.algebra.values)
         first = 1 + n_values
-        states: dict[int, NDArray[np.int32]] = {}  # of each grammar state, by number of the key
+        # Of each grammar state, by number of the key.
+        self.states: dict[int, NDArray[np.int32]] = {}
         # Later grammar states come after earlier ones, so that those a state leads to are known.
         # START goes last: it has one state, which gets the number kept free for it.
         self.steps = [np.full((first + 1, len(self.algebra.vocabulary)), REFUSED, dtype=np.int32)]
         self.values = [np.full(first + 1, REFUSED, dtype=np.int32)]
         self.grammar_states = [GRAMMAR_TOP] * (first + 1)
         for g in reversed(range(SPAN_START, len(self.grammar.spans))):
-            following = self.grammar.after_operand[g]
-            if following == g:  # any number of operands: as many as there is a table for
-                for read in range(self._most_read(g), self._span(g).read, -1):
-                    states[g] = self._merge(g, read, states.get(g), states)
-            states[g] = self._merge(g, self._span(g).read, states.get(following), states)
+            span = self._span(g)
+            most = span.read
+            if self.grammar.after_operand[g] == g:  # any number: as many as there is a table for
+                while self._fits(span.operator, most + 1):
+                    most += 1
+            for read in range(most, span.read - 1, -1):
+                self._merge(g, read)
         step, value = np.concatenate(self.steps), np.concatenate(self.values)
         grammar = np.array(self.grammar_states, dtype=np.int32)
         grammar[1:first] = DONE
         step[TOP, self.algebra.value_ids] = 1 + np.arange(n_values)
         last = len(step) - 1  # START, as it was merged last
         step[first], value[first], grammar[first] = step[last], value[last], SPAN_START
-        assert (states[SPAN_START] == last).all()
+        assert (self.states[SPAN_START] == last).all()
         return SpanAutomaton(step[:last], value[:last], grammar[:last], n_values)
 
     def _span(self, g: int) -> Span:
@@ -88,39 +91,27 @@ class _Builder:
         assert span is not None
         return span
 
-    def _most_read(self, g: int) -> int:
-        span = self._span(g)
-        read = span.read
-        while self._fits(span.operator, read + 1):
-            read += 1
-        return read
-
     def _fits(self, token: int | None, read: int) -> bool:
         """Whether a table for up to so many operands is not too large."""
         n_values = len(self.algebra.values)
         total = count_keys(n_values, range(read + 1), self._ordered(token))
         return total <= MOST_KEYS and n_values**read < 1 << 62
 
-    def _merge(
-        self,
-        g: int,
-        read: int,
-        following: NDArray[np.int32] | None,
-        states: dict[int, NDArray[np.int32]],
-    ) -> NDArray[np.int32]:
-        """Add the states of grammar state g with so many operands; `following` has the states with
-        one more. Returns the state of each key.
+    def _merge(self, g: int, read: int) -> None:
+        """Add the states of grammar state g with so many operands; those with one more are there
+        already.
         """
         span = self._span(g)
         n_values, n_tokens = len(self.algebra.values), len(self.algebra.vocabulary)
         keys = self._keys(span.operator, read)
         rows = np.full((len(keys), n_tokens + 1), REFUSED, dtype=np.int32)  # the value comes last
+        following = self.states.get(self.grammar.after_operand[g])
         if following is not None:
             for v in range(n_values):
                 more = np.concatenate([keys, np.full((len(keys), 1), v)], axis=1)
                 rows[:, FIRST_VALUE + v] = following[self._indices(span.operator, more)]
         for token, after in self.grammar.after_operator[g].items():
-            rows[:, token] = states[after][self._indices(token, keys)]
+            rows[:, token] = self.states[after][self._indices(token, keys)]
         if self.grammar.complete[g]:
             assert span.operator is not None
             rows[:, -1] = span_values(self.algebra, self.weights, span.operator, keys)
@@ -129,7 +120,7 @@ class _Builder:
         self.steps.append(rows[examples, :-1])
         self.values.append(rows[examples, -1])
         self.grammar_states += [g] * len(examples)
-        return (first + merged).astype(np.int32)
+        self.states[g] = (first + merged).astype(np.int32)
 
     def _ordered(self, token: int | None) -> bool:
         """Whether the order of operands is to be remembered; before the operator, it is."""
@@ -192,10 +183,6 @@ def _merge_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
 
 def span_ids(algebra: Algebra, operator: int, keys: Keys) -> NDArray[np.int16]:
     """The span of an operator on each row of operands, as the transformer reads it."""
-
-    def column(token: int) -> NDArray[np.int64]:
-        return np.full(len(keys), token)
-
-    written = algebra.notation.arrange(column(operator), [*(FIRST_VALUE + keys.T)])
-    ends = [column(CLOSE), column(EMPTY)] if algebra.empty_after_close else [column(CLOSE)]
-    return np.column_stack([column(OPEN), *written, *ends]).astype(np.int16)
+    written = algebra.notation.arrange(operator, [*(FIRST_VALUE + keys.T)])
+    ends = (CLOSE, EMPTY) if algebra.empty_after_close else (CLOSE,)
+    return np.column_stack(np.broadcast_arrays(OPEN, *written, *ends)).astype(np.int16)

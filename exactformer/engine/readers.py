@@ -105,13 +105,9 @@ class Reader:
         before = self.state.copy()
         fits = self.read_tokens(residue) == END
         # A span that is still open must be allowed to begin here.
-        if fits and (not inner.depth or self.tables.step[self.row + OPEN] != self.tables.no):
-            self._enter(inner)
-            return True
-        self.state[:] = before  # the stack still is as it was: a residue begins no span
-        return False
-
-    def _enter(self, inner: "Reader") -> None:
+        if not fits or (inner.depth and self.tables.step[self.row + OPEN] == self.tables.no):
+            self.state[:] = before  # the stack still is as it was: a residue begins no span
+            return False
         depth = self.depth + inner.depth
         if depth > len(self.stack):
             self.grow(2 * depth)
@@ -122,6 +118,7 @@ class Reader:
                 self.closers[self.depth : depth] = inner.closers[: inner.depth]
             self.state[ROW] = inner.row
         self.state[DEPTH], self.state[POSITION] = depth, inner.position
+        return True
 
     def grow(self, room: int) -> None:
         stack, closers = self.stack, self.closers

@@ -40,20 +40,14 @@ class RowTables:
         tokens = len(algebra.vocabulary)
         self.space, self.unknown, self.lost, self.end = range(tokens, tokens + 4)
         self.words = Words(algebra)
-        spellings = self.words.spellings
-        self.readable = algebra.lexicon.by_bytes and not any(
-            bracket in spelling and bracket != spelling
-            for spelling in spellings
-            for bracket in BRACKETS
-        )
         # Else a byte is a token whatever stands beside it.
         self.has_lexer = self.words.has_longer or not self.words.bytes_suffice
         self._spaces = {space.encode() for space in SPACES}
-        longer = (*spellings, *self._spaces)
+        longer = (*self.words.spellings, *self._spaces)
         self._prefixes = {s[:i] for s in longer for i in range(1, len(s) + 1)}
         self.table = self._table(automaton)
-        self.lexer, _ = self._lexer(ord("\n")) if self.readable else _NO_LEXER
-        self.readable = self.readable and self.lexer.size < MOST_ENTRIES
+        self.lexer, _ = self._lexer(ord("\n")) if algebra.lexicon.by_bytes else _NO_LEXER
+        self.readable = algebra.lexicon.by_bytes and self.lexer.size < MOST_ENTRIES
 
     def classes(self, separator: int) -> NDArray[np.uint8]:
         """By byte, what the kernels look up first, for rows that end with a separator."""

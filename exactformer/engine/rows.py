@@ -4,7 +4,7 @@ A value is a number, its index among the algebra's; only for a row without one i
 error as text. Two readers share a long buffer as they share a long text (`readers.py`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -28,13 +28,6 @@ class Rows(NamedTuple):
     values: Numbers
     labels: Numbers  # empty where rows have none
     errors: dict[int, ExpressionError]  # by row, of the first few that have no value
-
-    @classmethod
-    def of(cls, symbols: Sequence[str], results: Sequence[str | ExpressionError]) -> "Rows":
-        """Rows without labels, of which each was read by itself."""
-        errors = {i: r for i, r in enumerate(results) if isinstance(r, ExpressionError)}
-        numbers = [-1 if i in errors else symbols.index(str(r)) for i, r in enumerate(results)]
-        return cls(np.array(numbers, dtype=np.int16), np.empty(0, dtype=np.int16), errors)
 
     @property
     def lines(self) -> int:

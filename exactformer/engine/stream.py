@@ -4,7 +4,7 @@ No more than a few buffers are held in memory, besides the spans that are open a
 line that does not fit into the buffer is read a piece at a time; errors in it are located by byte.
 """
 
-from codecs import getincrementaldecoder
+from codecs import BOM_UTF8, getincrementaldecoder
 from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
@@ -12,13 +12,13 @@ import numpy as np
 
 from exactformer.domains.errors import ExpressionError, no_text
 from exactformer.domains.formats.lines import LINES_AT_ONCE, SHOWN_PROBLEMS
+from exactformer.engine.automaton import REFUSED
 from exactformer.engine.cpu import CONTEXT, Bytes, CpuEngine
 from exactformer.engine.rows import Rows
 from exactformer.engine.scan import END
 
 BUFFER = 1 << 26  # bytes
 LONGEST_BAD_LINE = 1 << 28  # bytes; after that, the rest of the file is not read
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class Window:
@@ -71,8 +71,8 @@ def rows_of_file(
     """
     window, number = Window(file, size + 2 * engine.look_ahead), first_line
     window.fill()
-    if first_line == 1 and window.bytes.startswith(BYTE_ORDER_MARK):
-        window.begin = len(BYTE_ORDER_MARK)
+    if first_line == 1 and window.bytes.startswith(BOM_UTF8):
+        window.begin = len(BOM_UTF8)
     while True:
         stop = _end_of_lines(window)
         if stop is None:
@@ -85,7 +85,9 @@ def rows_of_file(
             return
         if stop is None:
             line = _long_line(engine, window, number, progress)
-            rows = Rows.of(engine.algebra.values, [line])
+            errors = {0: line} if isinstance(line, ExpressionError) else {}
+            value = REFUSED if errors else engine.algebra.values.index(str(line))
+            rows = Rows(np.array([value], np.int16), np.empty(0, np.int16), errors)
         else:
             rows = engine.rows(window.array[window.begin : stop], number, SHOWN_PROBLEMS)
             window.begin = stop

@@ -33,9 +33,7 @@ class Tables(NamedTuple):
     no: int  # the entry of `step` that means there is none
     width: int
     start: int
-    final: NDArray[
-        np.int32
-    ]  # by state, not by row: the number of the value if a text may end there
+    final: NDArray[np.int32]  # by state, not row: number of the value if a text may end there
     unknown: int  # the row of a span of which the beginning was not seen
     closing: int
     ending: int
@@ -56,39 +54,39 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
     """`packed`: whether to expect text without spaces; `square`: whether `[` is a bracket."""
     states, n_tokens = automaton.step.shape
     is_word = lexer.is_word.astype(bool)
-    # Bytes that are a value or an operator by themselves.
+    # Bytes that are a value or an operator by themselves, and pairs of them that are two tokens.
     plain = [b for b in range(256) if FIRST_VALUE <= lexer.token[b] < SPACE]
-    pairs: list[tuple[int, int]] = []  # of bytes
-    values: list[NDArray[np.int32]] = []
+    neighbours = [(x, y) for x, y in product(plain, repeat=2) if not (is_word[x] and is_word[y])]
+    pairs: dict[tuple[int, int], NDArray[np.int32]] = {}  # by bytes: the columns from `ending` on
     value_token = np.append(np.where(automaton.value >= 0, FIRST_VALUE + automaton.value, -1), -1)
     step = np.vstack([automaton.step, np.full((1, n_tokens), -1, dtype=np.int32)])  # -1: refused
-    for x in plain:
-        after_x = step[:states, lexer.token[x]]
-        for y in plain:
-            column = value_token[step[after_x, lexer.token[y]]]
-            if (column >= 0).any() and not (is_word[x] and is_word[y]):
-                pairs.append((x, y))
-                values.append(column)
+    for x, y in neighbours:
+        column = value_token[step[step[:states, lexer.token[x]], lexer.token[y]]]
+        if (column >= 0).any():
+            pairs[x, y] = column
     if len(pairs) > MOST_PAIRS:
-        pairs, values = [], []
+        pairs = {}
     closing, ending = n_tokens, 2 * n_tokens
     chaining = ending + 1 + len(pairs)
     width = chaining + 1 + len(pairs)
 
     kind = np.uint16 if (states + 1) * width < 1 << 16 else np.uint32  # a small table is quicker
     no = np.int64(np.iinfo(kind).max)  # a plain int would have to fit beside an int32
+
+    def entries(found: NDArray[np.integer]) -> NDArray[np.integer]:
+        return np.where(found >= 0, found, no)
+
     table = np.full((states + 1, width), no, dtype=kind)
     table[:states, :n_tokens] = np.where(step[:states] >= 0, step[:states] * width, no)
     table[:states, OPEN] = np.where(step[:states, FIRST_VALUE] >= 0, automaton.start * width, no)
-    table[:states, CLOSE] = np.where(automaton.value >= 0, FIRST_VALUE + automaton.value, no)
+    table[:states, CLOSE] = entries(value_token[:states])
     table[states, OPEN] = automaton.start * width
     value_ids = FIRST_VALUE + np.arange(automaton.n_values)
-    values_then_close = value_token[step[:states, value_ids]]
-    table[:states, closing + value_ids] = np.where(values_then_close >= 0, values_then_close, no)
+    table[:states, closing + value_ids] = entries(value_token[step[:states, value_ids]])
     pair = np.zeros(65536, dtype=np.uint8)
-    for number, ((x, y), column) in enumerate(zip(pairs, values, strict=True), start=1):
+    for number, ((x, y), column) in enumerate(pairs.items(), start=1):
         pair[x | y << 8] = number
-        table[:states, ending + number] = np.where(column >= 0, column, no)
+        table[:states, ending + number] = entries(column)
         table[:states, chaining + number] = np.where(
             column >= 0, table[automaton.start, np.maximum(column, 0)], no
         )
@@ -98,9 +96,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
     opening = np.full(side**2 if small else 0, no, dtype=kind)
     brief = np.zeros(side**2 if small else 0, dtype=np.uint8)
     whole = np.zeros(side**3 if small else 0, dtype=np.uint8)
-    for x, y in product(plain if small else [], repeat=2):
-        if is_word[x] and is_word[y]:
-            continue
+    for x, y in neighbours if small else []:
         a, b = int(lexer.token[x]), int(lexer.token[y])
         row = step[step[automaton.start, a], b]
         if row >= 0 and step[row, FIRST_VALUE] >= 0:

@@ -26,6 +26,7 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.expression import packs
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK, WORD
 from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.lexer import trie_of
 
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
 ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's
@@ -240,17 +241,10 @@ class Words:
         whether its steps are short, and all of it no more than so many bytes; None where there are
         too many nodes.
         """
-        kinds, ends = [BLANK, WORD, MARK], [unknown] * 3  # of nodes: blanks, and unknown lexemes
-        children: dict[tuple[int, int], int] = {}  # by node and byte; the root is -1
-        for spelling, token in self.spellings.items():
-            node = -1
-            for byte in spelling:
-                if (node, byte) not in children:
-                    children[node, byte] = len(kinds)
-                    kinds.append(int(self.classes[byte]))
-                    ends.append(unknown)
-                node = children[node, byte]
-            ends[node] = token
+        children, tokens = trie_of(self.spellings, root=-1, first=3)
+        # Of nodes: those of blanks and of unknown lexemes, and those of the trie.
+        kinds = [BLANK, WORD, MARK, *(int(self.classes[byte]) for _, byte in children)]
+        ends = [tokens.get(node, unknown) for node in range(len(kinds))]
         if len(kinds) > MOST_NODES:
             return None
         used = sorted({byte for spelling in self.spellings for byte in spelling})
@@ -270,6 +264,6 @@ class Words:
                 ended = (1 << bits - 2) - 1 if goes_on or node == 0 else ends[node]
                 following[node, column] = after | max(0, other - MARK) << bits | ended << bits + 2
         before = np.where(self.classes <= MARK, self.classes, BLANK).astype(np.uint8)
-        tokens = np.array(ends, dtype=np.uint8)
-        tables = np.concatenate([before, columns, following.ravel().view(np.uint8), tokens])
+        parts = before, columns, following.ravel().view(np.uint8), np.array(ends, dtype=np.uint8)
+        tables = np.concatenate(parts)
         return np.pad(tables, (0, -len(tables) % 16)), nodes, width, short
