@@ -44,6 +44,18 @@ class SpanAutomaton:
         final[1 : self.start] = np.arange(self.n_values)
         return final
 
+    def total(self, bad: int, width: int) -> NDArray[np.integer]:
+        """(states + 1, width): the next state, of which there is always one. Tokens that may not
+        stand lead to the last one, and nothing leads out of it. With `)` for the token, what the
+        span becomes: the token of its value, or `bad`.
+        """
+        states, tokens = self.step.shape
+        table = np.full((states + 1, width), states)
+        table[:states, :tokens] = np.where(self.step < 0, states, self.step)
+        table[:, CLOSE] = bad
+        table[:states, CLOSE] = np.where(self.value < 0, bad, FIRST_VALUE + self.value)
+        return table
+
     def run(self, ids: Iterable[int]) -> int | None:
         """The index of the value of token ids, by the definition above; None if they are no
         expression. For a short one: the compiled pass takes longer to load than this to run.

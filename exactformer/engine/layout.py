@@ -65,17 +65,13 @@ class Layout:
         self.chunk, self.longest = chunk, min(longest, chunk // 4 - 2)
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
-        trap, floor = states, states + 1  # no way out; outside of spans, see reduce.h
+        floor = states + 1  # outside of spans, see reduce.h
         self.states = states + 2
         first = self.width  # number of the first state in a cell, which may be a token as well
         highest = first + self.states - 1
         self.cell = np.dtype(next(t for t in CELLS if highest < 1 << 8 * np.dtype(t).itemsize))
-        table = np.full((states + 1, self.width), trap)
-        table[:states, : self.tokens] = np.where(automaton.step < 0, trap, automaton.step)
+        table = automaton.total(self.bad, self.width)
         table[:, self.space] = np.arange(states + 1)
-        table[:, CLOSE] = self.bad
-        value = automaton.value
-        table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
         next_state = np.vstack([table, np.full(self.width, floor)])
         next_state[:, OPEN] = automaton.start
         states_only = np.where(np.arange(self.width) == CLOSE, floor, next_state)

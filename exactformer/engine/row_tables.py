@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, SPACES, WORD
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.layout import CELLS
@@ -84,19 +84,15 @@ class RowTables:
         states, tokens = automaton.step.shape
         wrong, lost = states, states + 1
         cell = next(t for t in CELLS if lost < 1 << 8 * np.dtype(t).itemsize)
-        table = np.full((states + 2, tokens + 4), wrong, dtype=cell)
-        table[:states, :tokens] = np.where(automaton.step < 0, wrong, automaton.step)
-        table[lost] = lost
+        width = tokens + 4
+        table = np.vstack([automaton.total(self.unknown, width), np.full(width, lost)])
         table[:, OPEN] = automaton.start  # whether a span may stand here is seen when it closes
-        table[:states, CLOSE] = np.where(
-            automaton.value < 0, self.unknown, FIRST_VALUE + automaton.value
-        )
-        table[wrong:, CLOSE] = self.unknown, self.lost
+        table[lost, CLOSE] = self.lost
         table[:, self.space] = np.arange(states + 2)
         table[:, self.lost] = lost
         table[:states, self.end] = np.where(automaton.final < 0, MALFORMED, automaton.final)
         table[wrong:, self.end] = MALFORMED, LEFT
-        return table
+        return table.astype(cell)
 
     def _lexer(self, separator: int) -> tuple[NDArray[np.uint32], NDArray[np.integer]]:
         """By node and class, the number of the next node's first entry << 8 | the token; and the

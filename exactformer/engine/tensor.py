@@ -42,14 +42,9 @@ class TensorEngine:
         self.device = torch.device(device)
         self.words = Words(algebra)
         self.start, self.values = automaton.start, automaton.n_values
-        states, tokens = automaton.step.shape
-        self.bad = tokens  # the token of no value; it leads to a state that nothing leads out of
-        table = np.full((states + 1, tokens + 1), states)
-        table[:states, :tokens] = np.where(automaton.step < 0, states, automaton.step)
-        table[:, CLOSE] = self.bad
-        value = automaton.value
-        table[:states, CLOSE] = np.where(value < 0, self.bad, FIRST_VALUE + value)
-        self.width = tokens + 1
+        self.bad = len(algebra.vocabulary)  # the token of no value; from there none is reached
+        self.width = self.bad + 1
+        table = automaton.total(self.bad, self.width)
         self.table = torch.from_numpy(table.ravel()).to(self.device)
         self.longest = longest_span(automaton, 1 << 20)
 
