@@ -3,13 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.plain import suggestion
-from exactformer.domains.precedence import Direction, Level
+from exactformer.domains.precedence import Level
 
 
 @cache
@@ -32,22 +32,19 @@ def boolean() -> Algebra:
     )
 
 
+def _plain(algebra: Algebra, words: Mapping[str, str], *levels: Level) -> Algebra:
+    """An algebra without parentheses where precedence tells, with more words for its symbols."""
+    spellings = {**algebra.spellings, **words}
+    name = f"{algebra.name}-plain"
+    return Algebra(name, algebra.values, algebra.operators, "plain", spellings, levels)
+
+
 @cache
 def boolean_plain() -> Algebra:
     """`boolean` without parentheses where precedence tells: `|`, then `&`, then `~`."""
-    parenthesized = boolean()
     words = {"and": "&", "or": "|", "not": "~", "True": "1", "False": "0"}
-    return Algebra(
-        name="boolean-plain",
-        values=parenthesized.values,
-        operators=parenthesized.operators,
-        notation="plain",
-        spellings={**parenthesized.spellings, **words},
-        precedence=(
-            Level(Direction.LEFT, ("|",)),
-            Level(Direction.LEFT, ("&",)),
-            Level(Direction.PREFIX, ("~",)),
-        ),
+    return _plain(
+        boolean(), words, Level("left", ["|"]), Level("left", ["&"]), Level("prefix", ["~"])
     )
 
 
@@ -71,14 +68,7 @@ def arithmetic(modulus: int = 10) -> Algebra:
 @cache
 def arithmetic_plain() -> Algebra:
     """`arithmetic` without parentheses where precedence tells: `+`, then `*`, from the left."""
-    parenthesized = arithmetic()
-    return Algebra(
-        name="arithmetic-plain",
-        values=parenthesized.values,
-        operators=parenthesized.operators,
-        notation="plain",
-        precedence=(Level(Direction.LEFT, ("+",)), Level(Direction.LEFT, ("*",))),
-    )
+    return _plain(arithmetic(), {}, Level("left", ["+"]), Level("left", ["*"]))
 
 
 Median = Literal["lower", "mean"]

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_ENTRIES, require
 from exactformer.domains.plain import Place
-from exactformer.domains.rules import RULES, RuleTable, count_keys, find_rule, operand_keys
+from exactformer.domains.rules import RULES, RuleTable, count_keys, operand_keys
 
 # A rule declared free of order is tried in every order, as long as that takes no more calls.
 ORDER_CHECK_LIMIT = 100_000
@@ -98,7 +98,7 @@ class Operator:
             table = RuleTable(rule, n_values, arities, unbounded)
         except ValueError as error:
             raise ValueError(f"operator {symbol!r}: {error}") from None
-        return cls(symbol, arities, table, find_rule(rule).ordered)
+        return cls(symbol, arities, table, RULES[rule].ordered)
 
     @property
     def rule(self) -> str | None:
