@@ -12,6 +12,7 @@ that the file turned out to need. Those of published ListOps are never objects o
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -28,8 +29,8 @@ from exactformer.domains.formats.labelled import (
     Format,
     Row,
     guess_format,
-    read_bowman_rows,
-    read_tsv_rows,
+    read_bowman_row,
+    read_tsv_row,
 )
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
@@ -233,9 +234,9 @@ class Task:
                     uses.setdefault(use, line)
                 yield block
         elif self.format == "bowman":
-            yield from in_blocks(read_bowman_rows(file), _size, TOKENS_AT_ONCE)
+            yield from in_blocks(file.read(read_bowman_row), _size, TOKENS_AT_ONCE)
         else:
-            rows = read_tsv_rows(file, self.domain)
+            rows = file.read(partial(read_tsv_row, self.domain))
             ids = (Row(line, label, expression.ids) for line, label, expression in rows)
             yield from in_blocks(ids, _size, TOKENS_AT_ONCE)
 

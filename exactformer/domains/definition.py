@@ -55,7 +55,7 @@ from exactformer.domains.catalog import is_reserved
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed, read_bytes, show, suggestion
 from exactformer.domains.precedence import Direction, Level
-from exactformer.domains.rules import RULES, count_keys, operand_keys
+from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
 ALGEBRA_KEYS = ("name", "notation", "values", "spellings", "operators", "precedence")
@@ -68,8 +68,6 @@ BOUNDS = {
     "precedence": 2 * MOST_OPERATORS,  # levels: each operator may have two uses
 }
 SHOWN = 12  # of a long list of entries
-
-Key = tuple[int, ...]  # operands, as indices of values
 
 
 class DefinitionError(ValueError):

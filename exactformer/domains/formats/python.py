@@ -41,20 +41,16 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
     text = decode(text, first_line)
     dialect = dialect_of(algebra)
     operands: list[Node] = []
-    waiting: list[tuple[int, str]] = []  # operators and `(`, with how tightly they bind
+    # How tightly operators bind, of how many operands, and what they make of these; 0 for `(`.
+    waiting: list[tuple[int, int, Callable[..., Node]]] = []
     unclosed = 0  # parentheses
     complete = False  # whether an operand has just ended
 
     def reduce(precedence: int) -> None:
         """Apply the operators that bind at least this tightly."""
         while waiting and waiting[-1][0] >= precedence:
-            tightness, word = waiting.pop()
-            right = operands.pop()
-            unary = dialect.unary.get(word)
-            if unary and unary[0] == tightness:
-                operands.append(unary[1](right))
-            else:
-                operands.append(dialect.binary[word][1](operands.pop(), right))
+            _, count, apply = waiting.pop()
+            operands[-count:] = [apply(*operands[-count:])]
 
     def fail(offset: int, found: str) -> NoReturn:
         if complete:
@@ -67,19 +63,20 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
     for match in re.finditer(r"\w+|\S", text):
         word = match[0]
         if complete and word in dialect.binary:
-            precedence = dialect.binary[word][0]
+            precedence, apply = dialect.binary[word]
             reduce(precedence)
-            waiting.append((precedence, word))
+            waiting.append((precedence, 2, apply))
             complete = False
         elif complete and word == ")" and unclosed:
             reduce(1)
             waiting.pop()
             unclosed -= 1
         elif not complete and word == "(":
-            waiting.append((0, word))
+            waiting.append((0, 0, _span))
             unclosed += 1
         elif not complete and word in dialect.unary:
-            waiting.append((dialect.unary[word][0], word))
+            precedence, apply = dialect.unary[word]
+            waiting.append((precedence, 1, apply))
         elif not complete and (literal := dialect.literal(word)) is not None:
             operands.append(literal)
             complete = True
