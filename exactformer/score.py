@@ -11,7 +11,7 @@ that the file turned out to need. Those of published ListOps are never objects o
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -88,7 +88,7 @@ class Score(Tally):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "file": self.task.file,
+            "file": str(self.task.file),
             "format": self.task.format,
             "algebra": self.algebra.name,
             "operators": {op.symbol: op.counts for op in self.algebra.operators},
@@ -120,26 +120,14 @@ class Score(Tally):
         return "\n".join(lines)
 
 
-def score(
-    domain: Algebra,
-    path: Path,
-    format: Format | None = None,
-    weights: str = "constructed",
-    median: Median | None = None,
-    engine: EngineName = "auto",
-    progress: "Tell" = lambda unit, done, total: None,
-    most_work: int | None = None,
-) -> Score:
-    """Evaluate every row of a file and compare with its label.
-
-    `most_work` bounds what the transformer may spend on one expression.
-    """
-    with Lines.of(path) as file:
-        task = settled(domain, file, format, weights, median, engine, most_work)
+def score(task: "Task", progress: "Tell" = lambda unit, done, total: None) -> Score:
+    """Evaluate every row of a file and compare with its label."""
+    with Lines.of(task.file) as file:
+        task = task.settled(file)
         uses: Uses = {}
         model = task.model(uses) if task.format == "tsv" else None
         tally = Tally()
-        if model and (fast := model.fast_engine(engine)):
+        if model and (fast := model.fast_engine(task.engine)):
             tally = score_lines(fast, file, progress)
         else:
             with Kept[Block]() as kept:
@@ -183,46 +171,42 @@ def compared(algebra: Algebra, first_line: int, values: "Numbers", labels: "Numb
     return Tally(len(values) - len(wrong), len(values), tuple(shown))
 
 
-def settled(
-    domain: Algebra,
-    file: Lines,
-    format: Format | None,
-    weights: str,
-    median: Median | None,
-    engine: EngineName,
-    most_work: int | None,
-) -> "Task":
-    """What to score, whether the format of a file and its rule for the median were given or not."""
-    if file.first_line == 1 and is_rows(file.header):
-        raise ValueError(
-            f"{file.name}: expected labels, found problems as `sample --out` writes them: "
-            f"--predictions FILE scores a model's answers to them"
-        )
-    format = format or guess_format(domain, file.header)
-    published = format in ("nangia", "lra")
-    if median is not None and not published:
-        raise ValueError(f"a rule for the median is for published ListOps files, not for {format}")
-    if median is not None and domain != listops():
-        raise ValueError(
-            f"a rule for the median is for the domain listops; {domain.name!r} has its own"
-        )
-    median = median or PUBLISHED_MEDIAN if published and domain == listops() else None
-    if format == "bowman" and domain != boolean():
-        raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
-    return Task(file.name, domain, format, weights, median, engine, most_work)
-
-
 @dataclass(frozen=True)
 class Task:
-    """What to score and with what, where nothing is left to be guessed."""
+    """What a user chose to score and to score with, by the names of the command line. Once it is
+    settled, `format` is not None, and `median` is so only where there is no such choice.
+    """
 
-    file: str
     domain: Algebra
-    format: Format
-    weights: str
-    median: Median | None  # what the labels take for MED; None where there is no such choice
-    engine: EngineName
-    most_work: int | None
+    file: Path
+    format: Format | None = None
+    weights: str = "constructed"
+    median: Median | None = None  # what the labels take for MED
+    engine: EngineName = "auto"
+    most_work: int | None = None  # that the transformer may spend on one expression
+
+    def settled(self, file: Lines) -> "Task":
+        """The same with the format of a file and its rule for the median, given or not."""
+        domain, median = self.domain, self.median
+        if file.first_line == 1 and is_rows(file.header):
+            raise ValueError(
+                f"{file.name}: expected labels, found problems as `sample --out` writes them: "
+                f"--predictions FILE scores a model's answers to them"
+            )
+        format = self.format or guess_format(domain, file.header)
+        published = format in ("nangia", "lra")
+        if median is not None and not published:
+            raise ValueError(
+                f"a rule for the median is for published ListOps files, not for {format}"
+            )
+        if median is not None and domain != listops():
+            raise ValueError(
+                f"a rule for the median is for the domain listops; {domain.name!r} has its own"
+            )
+        median = median or PUBLISHED_MEDIAN if published and domain == listops() else None
+        if format == "bowman" and domain != boolean():
+            raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
+        return replace(self, format=format, median=median)
 
     def blocks(self, file: Lines, uses: Uses) -> Iterator[Block]:
         """What is kept of rows. `uses` is filled while a file in Nangia's notation is read."""

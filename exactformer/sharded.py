@@ -17,15 +17,12 @@ from typing import TYPE_CHECKING, Any, Literal
 from exactformer.api import Model
 from exactformer.cluster import Cluster, connected
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import Median
 from exactformer.domains.formats.blocks import Kept
-from exactformer.domains.formats.labelled import Format
 from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
-from exactformer.engine.choice import EngineName
 from exactformer.named import find_weights, is_constructed
 from exactformer.progress import Tell, bar, is_typed
-from exactformer.score import Block, Score, Tally, Task, Uses, score_lines, settled
+from exactformer.score import Block, Score, Tally, Task, Uses, score_lines
 from exactformer.values import Evaluator
 
 if TYPE_CHECKING:
@@ -63,35 +60,25 @@ class OnCluster:
             yield from chain.from_iterable(results)
 
 
-def score(
-    address: str,
-    domain: Algebra,
-    path: Path,
-    format: Format | None,
-    weights: str,
-    median: Median | None,
-    engine: EngineName,
-    progress: Tell,
-    most_work: int | None,
-) -> Score:
+def score(address: str, task: Task, progress: Tell) -> Score:
     """What `exactformer.score.score` gives for a file, which is read as it is there: where only all
     of it says which weights it needs, its rows are kept here until all have been read.
     """
     with connected(address) as cluster, Kept[list[bytes]]() as kept:
-        cut, size, unit = parts(path), _size(path), "bytes"
+        cut, size, unit = parts(task.file), _size(task.file), "bytes"
         first = next(cut)
         with Lines.of(first) as file:
-            task = settled(domain, file, format, weights, median, engine, most_work)
+            task = task.settled(file)
         whole, uses = chain([first], cut), Uses()
         model = task.model(uses) if task.format == "tsv" else None
-        if model and model.fast_engine(engine):
-            run = _Score(task, _Weights.of(weights, domain), uses).lines
+        if model and model.fast_engine(task.engine):
+            run = _Score(task, _Weights.of(task.weights, task.domain), uses).lines
         else:
             for rows, seen in _results(cluster, _Read(task).run, whole, progress, size):
                 kept.keep([[rows]])
                 uses = seen | uses
             model = model or task.model(uses)
-            run = _Score(task, _Weights.of(weights, domain), uses).rows
+            run = _Score(task, _Weights.of(task.weights, task.domain), uses).rows
             whole, unit, size = chain.from_iterable(kept), "bytes of rows", kept.file.tell()
         tally = sum(_results(cluster, run, whole, progress, size, unit), Tally())
     return task.score(model, tally)

@@ -165,17 +165,20 @@ def find_algebra(name: str) -> Algebra:
     raise ValueError(f"expected one of {', '.join(BUILT_IN)}, found {name!r}{hint}")
 
 
+def _is_named(algebra: Algebra) -> bool:
+    """Whether this is the built-in algebra, or the variant of one, that its name stands for."""
+    try:
+        return algebra == find_algebra(algebra.name)
+    except ValueError:
+        return False
+
+
 def is_built_in(algebra: Algebra) -> bool:
     """Whether this is what its name stands for. A ValueError if the name is for something else."""
-    if not is_reserved(algebra.name):
-        return False
-    try:
-        named = find_algebra(algebra.name)
-    except ValueError:
-        named = None
-    if algebra != named:
+    reserved = is_reserved(algebra.name)
+    if reserved and not _is_named(algebra):
         raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
-    return True
+    return reserved
 
 
 def algebra_sha256(algebra: Algebra) -> str:
@@ -187,8 +190,4 @@ def describe(algebra: Algebra) -> dict[str, Any]:
     full.
     """
     known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
-    try:
-        built_in = is_built_in(algebra)
-    except ValueError:
-        built_in = False
-    return known | ({} if built_in else {"definition": algebra.to_dict()})
+    return known | ({} if _is_named(algebra) else {"definition": algebra.to_dict()})

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 from types import MappingProxyType
 
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_ENTRIES, require
@@ -68,15 +68,13 @@ class Operator:
             return index[result]
 
         table = {key: apply(key) for key in operand_keys(len(values), arities, ordered)}
-        for arity in arities:
-            if ordered or len(values) ** arity > ORDER_CHECK_LIMIT:
-                continue
-            for key in product(range(len(values)), repeat=arity):
-                if apply(key) != table[tuple(sorted(key))]:
-                    raise ValueError(
-                        f"operator {symbol!r} is declared free of order, "
-                        f"but its rule is not on {', '.join(values[i] for i in key)}"
-                    )
+        tried = [] if ordered else [k for k in arities if len(values) ** k <= ORDER_CHECK_LIMIT]
+        for key in operand_keys(len(values), tried, ordered=True):
+            if apply(key) != table[tuple(sorted(key))]:
+                raise ValueError(
+                    f"operator {symbol!r} is declared free of order, "
+                    f"but its rule is not on {', '.join(values[i] for i in key)}"
+                )
         return cls(symbol, arities, table, ordered)
 
     @classmethod
