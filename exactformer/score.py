@@ -49,8 +49,6 @@ PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
 SHOWN_ROWS = 10  # wrong ones that are listed
 
-Evaluate = Callable[[Sequence[Expression]], Sequence[str]]
-
 # Some rows, as they are kept: what has an answer is token ids, or both formulas of a pair.
 Block: TypeAlias = "list[Row[NDArray[np.int16]]] | list[Row[tuple[bytes, bytes]]] | Readings"
 Uses = dict[Use, int]  # the line in which each use of an operator is first seen
@@ -268,7 +266,7 @@ class Task:
             yield compared(algebra, block.first_line, block.values(fast), labels)
             return
 
-        def evaluate(expressions: Sequence[Expression]) -> list[str]:
+        def evaluate(expressions: list[Expression]) -> list[str]:
             if fast is None:
                 for expression in expressions:
                     require_feasible(expression, self.most_work, f"{self.file}: {expression!r}: ")
@@ -295,14 +293,14 @@ class Task:
 
 def _size(row: Row[Any]) -> int:
     """Tokens to evaluate, about."""
-    content = row.content
-    return (
-        bowman.ASSIGNMENTS * sum(map(len, content)) if isinstance(content, tuple) else len(content)
-    )
+    if isinstance(row.content, tuple):
+        return bowman.ASSIGNMENTS * sum(map(len, row.content))
+    return len(row.content)
 
 
 def _relations(
-    evaluate: Evaluate, pairs: Sequence[tuple[bowman.Formula, bowman.Formula]]
+    evaluate: Callable[[list[Expression]], list[str]],
+    pairs: Sequence[tuple[bowman.Formula, bowman.Formula]],
 ) -> list[str]:
     """The relation of each pair, from the values of both formulas under all assignments.
 

@@ -74,7 +74,7 @@ def score(address: str, task: Task, progress: Tell) -> Score:
         if model and model.fast_engine(task.engine):
             run = _Score(task, _Weights.of(task.weights, task.domain), uses).lines
         else:
-            for rows, seen in _results(cluster, _Read(task).run, whole, progress, size):
+            for rows, seen in _results(cluster, partial(_read, task), whole, progress, size):
                 kept.keep([[rows]])
                 uses = seen | uses
             model = model or task.model(uses)
@@ -170,16 +170,12 @@ class _Evaluate:
         return list(getattr(self.here, self.method)(part, self.syntax))
 
 
-@dataclass(frozen=True)
-class _Read:
-    task: Task
-
-    def run(self, part: Part) -> tuple[bytes, Uses]:
-        """Rows as a node wants them back: they are nothing to us."""
-        uses: Uses = {}
-        with Lines.of(part) as file:
-            blocks = list(self.task.blocks(file, uses))
-        return pickle.dumps(blocks), uses
+def _read(task: Task, part: Part) -> tuple[bytes, Uses]:
+    """Rows as a node wants them back: they are nothing to us."""
+    uses: Uses = {}
+    with Lines.of(part) as file:
+        blocks = list(task.blocks(file, uses))
+    return pickle.dumps(blocks), uses
 
 
 @dataclass(frozen=True)

@@ -118,21 +118,14 @@ def _operands_of_length(
 @cache
 def _fits(algebra: Algebra, count: int, length: int) -> bool:
     """Whether some `count` expressions have this many tokens together."""
-    if count == 0:
-        return length == 0
+    if count == 0 or length < count:
+        return length == count
+    if count == 1:
+        arities = (arity for op in algebra.operators for arity in _arities(op, length - 3))
+        return length == 1 or any(_fits(algebra, arity, length - 3) for arity in arities)
     return any(
-        _is_length(algebra, first) and _fits(algebra, count - 1, length - first)
+        _fits(algebra, 1, first) and _fits(algebra, count - 1, length - first)
         for first in range(1, length - count + 2)
-    )
-
-
-@cache
-def _is_length(algebra: Algebra, length: int) -> bool:
-    """Whether some expression has this many tokens."""
-    return length == 1 or any(
-        _fits(algebra, arity, length - 3)
-        for operator in algebra.operators
-        for arity in _arities(operator, length - 3)
     )
 
 

@@ -55,18 +55,14 @@ def units_of(algebra: Algebra, operator: Operator) -> Units:
             f"{where} takes {operator.counts} operands: the last of any number of operands has no "
             f"slot of its own; give it a bound"
         )
-    require(f"{where}, numbers of all units", _numbers(algebra), MOST_NUMBERS)
+    # A bound on the weights of all operators' units, counted before they are made.
+    counts = (slots * n if op.rule == "last" else 2 * n for op in algebra.operators)
+    numbers = sum(counts) * slots * len(algebra.vocabulary)
+    require(f"{where}, numbers of all units", numbers, MOST_NUMBERS)
     try:
         return UNITS[operator.rule](n, slots)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
-
-
-def _numbers(algebra: Algebra) -> int:
-    """A bound on the weights of all operators' units, counted before they are made."""
-    n, slots = len(algebra.values), slots_of(algebra)
-    counts = (slots * n if op.rule == "last" else 2 * n for op in algebra.operators)
-    return sum(counts) * slots * len(algebra.vocabulary)
 
 
 def _counts(slots: int, weights: Iterable[int], **form: int) -> Unit:

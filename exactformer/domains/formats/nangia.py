@@ -85,7 +85,7 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
         elif word == ")" and span.due:
             span.due = False
             span.left -= 1
-            if span.closed:
+            if not span.left:  # the last one closes after the `]`
                 span = enclosing.pop()
                 span.add_operand(binarised)
         elif word in OPERATOR_CODES and span.takes_operand(binarised) and bool(opened) == binarised:
@@ -96,7 +96,7 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
             codes.append(CLOSE)
             uses.setdefault((span.operator, span.operands), place)
             if binarised:
-                span.due = span.closed = True
+                span.due = True
             else:
                 span = enclosing.pop()
                 span.add_operand(binarised)
@@ -116,7 +116,6 @@ class _Span:
     operands: int = 0
     left: int = 0  # of its parentheses, how many are still open
     due: bool = False  # one of them closes next
-    closed: bool = False  # its `]` was read
 
     def takes_operand(self, binarised: bool) -> bool:
         if not self.operator:
