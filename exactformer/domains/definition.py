@@ -322,16 +322,14 @@ class _Section:
 
     def _complete(self, given: Mapping[Key, int]) -> dict[Key, int]:
         """The table by the keys that an Operator has, from entries in any order of the operands."""
-        table: dict[Key, int] = {}
-        written: dict[Key, Key] = {}  # the order in which a key was first seen
+        written: dict[Key, Key] = {}  # by key, the order in which it was first seen
         conflicts: list[tuple[Key, Key]] = []
         for operands, result in given.items():
             key = operands if self.ordered else tuple(sorted(operands))
-            if table.setdefault(key, result) != result:
+            if given[written.setdefault(key, operands)] != result:
                 conflicts.append((written[key], operands))
-            written.setdefault(key, operands)
         every = operand_keys(len(self.values), self.arities, self.ordered)
-        if missing := [key for key in every if key not in table]:
+        if missing := [key for key in every if key not in written]:
             self.problems.append(f"table: no entry for {self._list(missing)}")
         for one, other in conflicts[:1]:
             results = [f"{self._words(key)} -> {self.values[given[key]]}" for key in (one, other)]
@@ -340,7 +338,7 @@ class _Section:
                 f"table: {results[0]}, but {results[1]}{more}: "
                 f"if the order of operands matters, write ordered = true"
             )
-        return table
+        return {key: given[operands] for key, operands in written.items()}
 
     def _words(self, key: Key) -> str:
         return " ".join(self.values[i] for i in key)
