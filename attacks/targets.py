@@ -21,7 +21,7 @@ from exactformer.domains.catalog import find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_depth
-from exactformer.score import score
+from exactformer.score import Task, score
 from exactformer.verify import proof_of, verify
 from exactformer.weightfile import WeightFile
 
@@ -160,7 +160,7 @@ class Rows(Target):
             self.paths[0].write_bytes(b"\n".join(rows))
 
     def read(self, rng: Random) -> str | None:
-        score(ef.boolean(), self.paths[0], "tsv")
+        score(Task(ef.boolean(), self.paths[0], "tsv"))
         return None
 
     def command(self) -> list[str | Path]:

@@ -28,7 +28,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
 from exactformer.domains.strahler import strahler
 from exactformer.paper.files import table, write
-from exactformer.score import score
+from exactformer.score import Task, score
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "plain"
 DEPTHS = range(3, 13)
@@ -215,7 +215,7 @@ def main() -> int:
         rows = []
         for name in every[0].models:
             for engine in ("fast", "model"):
-                found = score(boolean_plain(), arguments.rows, None, name, engine=engine)
+                found = score(Task(boolean_plain(), arguments.rows, None, name, engine=engine))
                 fine &= found.correct == found.total
                 total = f"{found.correct} of {found.total}"
                 rows.append([arguments.rows.name, name, engine, total])

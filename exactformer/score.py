@@ -10,8 +10,9 @@ through the engine as it is read; other rows wait as tokens, most of them on dis
 that the file turned out to need. Those of published ListOps are never objects of their own.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -28,8 +29,8 @@ from exactformer.domains.formats.labelled import (
     Format,
     Row,
     guess_format,
-    read_bowman_rows,
-    read_tsv_rows,
+    read_bowman_row,
+    read_tsv_row,
 )
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
@@ -42,17 +43,14 @@ if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
     from exactformer.engine.nangia_rows import Readings
     from exactformer.engine.rows import Numbers
+    from exactformer.progress import Tell
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
 SHOWN_ROWS = 10  # wrong ones that are listed
 
-Evaluate = Callable[[Sequence[Expression]], Sequence[str]]
-Progress = Callable[[str, int, int | None], None]  # bytes, then rows: how many of how many
-
-# What a row has an answer to: token ids, or both formulas of a pair.
-Content = NDArray[np.int16] | tuple[bytes, bytes]
-Block: TypeAlias = "list[Row[Content]] | Readings"  # some rows, as they are kept
+# Some rows, as they are kept: what has an answer is token ids, or both formulas of a pair.
+Block: TypeAlias = "list[Row[NDArray[np.int16]]] | list[Row[tuple[bytes, bytes]]] | Readings"
 Uses = dict[Use, int]  # the line in which each use of an operator is first seen
 
 
@@ -63,52 +61,6 @@ class Wrong:
     line: int
     expected: str
     found: str
-
-
-@dataclass(frozen=True)
-class Score:
-    file: Path
-    format: Format
-    algebra: Algebra
-    median: Median | None  # what the labels take for MED; None where there is no such choice
-    weights: str
-    verdict: str
-    engine: Literal["fast", "model"]
-    correct: int
-    total: int
-    wrong: tuple[Wrong, ...]  # the first of them
-
-    def to_dict(self) -> dict[str, Any]:
-        return {
-            "file": str(self.file),
-            "format": self.format,
-            "algebra": self.algebra.name,
-            "operators": {op.symbol: op.counts for op in self.algebra.operators},
-            "median": self.median,
-            "weights": self.weights,
-            "verdict": self.verdict,
-            "engine": self.engine,
-            "correct": self.correct,
-            "total": self.total,
-            "wrong": [vars(row) for row in self.wrong],
-        }
-
-    def __str__(self) -> str:
-        operators = ", ".join(f"{op.symbol} of {op.counts}" for op in self.algebra.operators)
-        lines = [f"{self.correct} of {self.total} rows right"]
-        lines.append(f"  file     {self.file} ({self.format})")
-        lines.append(f"  algebra  {self.algebra.name}: {operators}")
-        if self.median and any(op.symbol == "MED" for op in self.algebra.operators):
-            middle = {"lower": "the lower of the middle two", "mean": "the floor of their mean"}
-            published = ", as published" if self.median == PUBLISHED_MEDIAN else ""
-            lines.append(f"  median   of an even number: {middle[self.median]}{published}")
-        lines.append(f"  weights  {self.weights}: {self.verdict}")
-        lines.append(f"  engine   {self.engine}")
-        for row in self.wrong:
-            lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")
-        if more := self.total - self.correct - len(self.wrong):
-            lines.append(f"  and {more} more")
-        return "\n".join(lines)
 
 
 @dataclass(frozen=True)
@@ -124,56 +76,72 @@ class Tally:
         return Tally(self.correct + later.correct, self.total + later.total, wrong)
 
 
-def score(
-    domain: Algebra,
-    path: Path,
-    format: Format | None = None,
-    weights: str = "constructed",
-    median: Median | None = None,
-    engine: EngineName = "auto",
-    progress: Progress = lambda unit, done, total: None,
-    most_work: int | None = None,
-) -> Score:
-    """Evaluate every row of a file and compare with its label.
+@dataclass(frozen=True, kw_only=True)
+class Score(Tally):
+    """All rows of a file, by weights that are exact."""
 
-    `most_work` bounds what the transformer may spend on one expression.
-    """
-    with Lines.of(path) as file:
-        format, median = settled(domain, file, format, median)
+    task: "Task"
+    algebra: Algebra
+    engine: Literal["fast", "model"]
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "file": str(self.task.file),
+            "format": self.task.format,
+            "algebra": self.algebra.name,
+            "operators": {op.symbol: op.counts for op in self.algebra.operators},
+            "median": self.task.median,
+            "weights": self.task.weights,
+            "verdict": "exact",
+            "engine": self.engine,
+            "correct": self.correct,
+            "total": self.total,
+            "wrong": [vars(row) for row in self.wrong],
+        }
+
+    def __str__(self) -> str:
+        task, median = self.task, self.task.median
+        operators = ", ".join(f"{op.symbol} of {op.counts}" for op in self.algebra.operators)
+        lines = [f"{self.correct} of {self.total} rows right"]
+        lines.append(f"  file     {task.file} ({task.format})")
+        lines.append(f"  algebra  {self.algebra.name}: {operators}")
+        if median and any(op.symbol == "MED" for op in self.algebra.operators):
+            middle = {"lower": "the lower of the middle two", "mean": "the floor of their mean"}
+            published = ", as published" if median == PUBLISHED_MEDIAN else ""
+            lines.append(f"  median   of an even number: {middle[median]}{published}")
+        lines.append(f"  weights  {task.weights}: exact")
+        lines.append(f"  engine   {self.engine}")
+        for row in self.wrong:
+            lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")
+        if more := self.total - self.correct - len(self.wrong):
+            lines.append(f"  and {more} more")
+        return "\n".join(lines)
+
+
+def score(task: "Task", progress: "Tell" = lambda unit, done, total: None) -> Score:
+    """Evaluate every row of a file and compare with its label."""
+    with Lines.of(task.file) as file:
+        task = task.settled(file)
         uses: Uses = {}
-        model = choose(domain, format, uses, weights, median) if format == "tsv" else None
+        model = task.model(uses) if task.format == "tsv" else None
         tally = Tally()
-        if model and (fast := model.fast_engine(engine)):
+        if model and (fast := model.fast_engine(task.engine)):
             tally = score_lines(fast, file, progress)
         else:
             with Kept[Block]() as kept:
-                for block in read_blocks(file, format, domain, uses):
+                for block in task.blocks(file, uses):
                     kept.keep([block])
                     progress("bytes", file.done, file.size)
-                model = model or choose(domain, format, uses, weights, median)
+                model = model or task.model(uses)
                 for block in kept:
-                    for some in tallies(format, model, engine, block, str(path), most_work):
+                    for some in task.tallies(model, block):
                         tally += some
                         progress("rows", tally.total, kept.count)
-    return summary(path, format, model, median, weights, engine, tally)
-
-
-def summary(
-    path: Path,
-    format: Format,
-    model: Model,
-    median: Median | None,
-    weights: str,
-    engine: EngineName,
-    tally: Tally,
-) -> Score:
-    used = "fast" if model.fast_engine(engine) else "model"
-    facts = (path, format, model.algebra, median, weights, "exact", used)
-    return Score(*facts, tally.correct, tally.total, tally.wrong)
+    return task.score(model, tally)
 
 
 def score_lines(
-    engine: "CpuEngine", file: Lines, progress: Progress = lambda unit, done, total: None
+    engine: "CpuEngine", file: Lines, progress: "Tell" = lambda unit, done, total: None
 ) -> Tally:
     """Native text: labels are compared as lines are read, many at a time."""
     from exactformer.engine.rows import Rows, all_right
@@ -201,152 +169,138 @@ def compared(algebra: Algebra, first_line: int, values: "Numbers", labels: "Numb
     return Tally(len(values) - len(wrong), len(values), tuple(shown))
 
 
-def tallies(
-    format: Format,
-    model: Model,
-    engine: EngineName,
-    block: Block,
-    name: str,
-    most_work: int | None,
-) -> Iterator[Tally]:
-    """Rows that waited for their weights, or that the transformer is to evaluate, some at a time;
-    `name` is that of their file.
+@dataclass(frozen=True)
+class Task:
+    """What a user chose to score and to score with, by the names of the command line. Once it is
+    settled, `format` is not None, and `median` is so only where there is no such choice.
     """
-    fast, algebra = model.fast_engine(engine), model.algebra
-    if fast and not isinstance(block, list):
-        labels = block.label_numbers(algebra)
-        yield compared(algebra, block.first_line, block.values(fast), labels)
-        return
 
-    def evaluate(expressions: Sequence[Expression]) -> list[str]:
-        if fast is None:
-            for expression in expressions:
-                require_feasible(expression, most_work, f"{name}: {expression!r}: ")
-        return model.evaluate(expressions, engine)
+    domain: Algebra
+    file: Path
+    format: Format | None = None
+    weights: str = "constructed"
+    median: Median | None = None  # what the labels take for MED
+    engine: EngineName = "auto"
+    most_work: int | None = None  # that the transformer may spend on one expression
 
-    rows = block if isinstance(block, list) else block.rows(algebra)
-    for some in in_blocks(rows, _size, TOKENS_AT_ONCE):
-        answers = _answers(format, algebra, [row.content for row in some], evaluate)
-        wrong = [
-            Wrong(row.line, row.label, answer)
-            for row, answer in zip(some, answers, strict=True)
-            if answer != row.label
-        ]
-        yield Tally(len(some) - len(wrong), len(some), tuple(wrong[:SHOWN_ROWS]))
+    def settled(self, file: Lines) -> "Task":
+        """The same with the format of a file and its rule for the median, given or not."""
+        domain, median = self.domain, self.median
+        if file.first_line == 1 and is_rows(file.header):
+            raise ValueError(
+                f"{file.name}: expected labels, found problems as `sample --out` writes them: "
+                f"--predictions FILE scores a model's answers to them"
+            )
+        format = self.format or guess_format(domain, file.header)
+        published = format in ("nangia", "lra")
+        if median is not None and not published:
+            raise ValueError(
+                f"a rule for the median is for published ListOps files, not for {format}"
+            )
+        if median is not None and domain != listops():
+            raise ValueError(
+                f"a rule for the median is for the domain listops; {domain.name!r} has its own"
+            )
+        median = median or PUBLISHED_MEDIAN if published and domain == listops() else None
+        if format == "bowman" and domain != boolean():
+            raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
+        return replace(self, format=format, median=median)
 
+    def blocks(self, file: Lines, uses: Uses) -> Iterator[Block]:
+        """What is kept of rows. `uses` is filled while a file in Nangia's notation is read."""
+        if self.format in ("nangia", "lra"):
+            from exactformer.engine.nangia_rows import read_published
 
-def settled(
-    domain: Algebra, file: Lines, format: Format | None, median: Median | None
-) -> tuple[Format, Median | None]:
-    """The format of a file and its rule for the median, whether they were given or not."""
-    if file.first_line == 1 and is_rows(file.header):
-        raise ValueError(
-            f"{file.name}: expected labels, found problems as `sample --out` writes them: "
-            f"--predictions FILE scores a model's answers to them"
-        )
-    format = format or guess_format(domain, file.header)
-    median = _median(domain, format, median)
-    if format == "bowman" and domain != boolean():
-        raise ValueError(f"pairs of formulas are for the domain boolean, not {domain.name!r}")
-    return format, median
+            for block in read_published(file, self.format):
+                for use, line in block.uses.items():
+                    uses.setdefault(use, line)
+                yield block
+        elif self.format == "bowman":
+            yield from in_blocks(file.read(read_bowman_row), _size, TOKENS_AT_ONCE)
+        else:
+            rows = file.read(partial(read_tsv_row, self.domain))
+            ids = (Row(line, label, expression.ids) for line, label, expression in rows)
+            yield from in_blocks(ids, _size, TOKENS_AT_ONCE)
 
+    def model(self, uses: Uses) -> Model:
+        """The model for the file. Weights that are not exact are refused."""
+        model = self._load(uses)
+        verdict = model.certify().verdict
+        if verdict != "exact":
+            raise ValueError(
+                f"the weights {self.weights} are not certified ({verdict}): "
+                f"`exactformer certify` says why"
+            )
+        return model
 
-def choose(
-    domain: Algebra,
-    format: Format,
-    uses: Uses,
-    weights: str,
-    median: Median | None,
-) -> Model:
-    """The model for a file. Weights that are not exact are refused."""
-    model = _model(domain, format, uses, weights, median)
-    verdict = model.certify().verdict
-    if verdict != "exact":
-        raise ValueError(
-            f"the weights {weights} are not certified ({verdict}): `exactformer certify` says why"
-        )
-    return model
+    def _load(self, uses: Uses) -> Model:
+        """Weights for the domain, or those that cover all that a file of published ListOps uses."""
+        weights, domain, median = self.weights, self.domain, self.median
+        if median is None:
+            model = load(weights, domain)
+        elif is_constructed(weights):
+            model = load(weights, nangia.covering(uses, median))
+        else:
+            model = load(find_weights(weights, domain.name))
+        if self.format in ("bowman", "tsv"):
+            return model
+        algebra = model.algebra
+        nangia.require_digits(algebra)
+        if missing := nangia.uncovered(algebra, uses):
+            places = ", ".join(f"{nangia.describe(use)} (line {uses[use]})" for use in missing)
+            raise ValueError(f"{weights}: weights for {algebra.name!r} do not cover {places}")
+        for use in sorted(uses):
+            if median and (difference := nangia.difference(algebra, use, median)):
+                rule = f" with --median {median}" if use[0] == "MED" else ""
+                raise ValueError(
+                    f"{weights}: {use[0]} of {algebra.name!r} is not that of ListOps{rule} "
+                    f"(line {uses[use]}): {difference}"
+                )
+        return model
 
+    def tallies(self, model: Model, block: Block) -> Iterator[Tally]:
+        """Rows that waited for their weights, or for the transformer, some at a time."""
+        fast, algebra = model.fast_engine(self.engine), model.algebra
+        if fast and not isinstance(block, list):
+            labels = block.label_numbers(algebra)
+            yield compared(algebra, block.first_line, block.values(fast), labels)
+            return
 
-def _median(domain: Algebra, format: Format, median: Median | None) -> Median | None:
-    """What the labels take for MED, where that is not the domain's own affair."""
-    published = format in ("nangia", "lra")
-    if median is not None and not published:
-        raise ValueError(f"a rule for the median is for published ListOps files, not for {format}")
-    if median is not None and domain != listops():
-        raise ValueError(
-            f"a rule for the median is for the domain listops; {domain.name!r} has its own"
-        )
-    return median or PUBLISHED_MEDIAN if published and domain == listops() else None
+        def evaluate(expressions: list[Expression]) -> list[str]:
+            if fast is None:
+                for expression in expressions:
+                    require_feasible(expression, self.most_work, f"{self.file}: {expression!r}: ")
+            return model.evaluate(expressions, self.engine)
 
+        rows = block if isinstance(block, list) else block.rows(algebra)
+        for some in in_blocks(rows, _size, TOKENS_AT_ONCE):
+            contents: list[Any] = [row.content for row in some]
+            if self.format == "bowman":
+                answers = _relations(evaluate, contents)
+            else:
+                answers = evaluate([Expression(algebra, ids) for ids in contents])
+            wrong = [
+                Wrong(row.line, row.label, answer)
+                for row, answer in zip(some, answers, strict=True)
+                if answer != row.label
+            ]
+            yield Tally(len(some) - len(wrong), len(some), tuple(wrong[:SHOWN_ROWS]))
 
-def read_blocks(file: Lines, format: Format, domain: Algebra, uses: Uses) -> Iterator[Block]:
-    """What is kept of rows. `uses` is filled while a file in Nangia's notation is read."""
-    if format in ("nangia", "lra"):
-        from exactformer.engine.nangia_rows import read_published
-
-        for block in read_published(file, format):
-            for use, line in block.uses.items():
-                uses.setdefault(use, line)
-            yield block
-    else:
-        yield from in_blocks(_rows(file, format, domain), _size, TOKENS_AT_ONCE)
-
-
-def _rows(file: Lines, format: Format, domain: Algebra) -> Iterator[Row[Content]]:
-    if format == "bowman":
-        for line, relation, pair in read_bowman_rows(file):
-            yield Row(line, relation, pair)
-    else:
-        for line, label, expression in read_tsv_rows(file, domain):
-            yield Row(line, label, expression.ids)
+    def score(self, model: Model, tally: Tally) -> Score:
+        used = "fast" if model.fast_engine(self.engine) else "model"
+        return Score(**vars(tally), task=self, algebra=model.algebra, engine=used)
 
 
 def _size(row: Row[Any]) -> int:
     """Tokens to evaluate, about."""
-    content = row.content
-    return (
-        bowman.ASSIGNMENTS * sum(map(len, content)) if isinstance(content, tuple) else len(content)
-    )
-
-
-def _model(
-    domain: Algebra, format: Format, uses: Mapping[Use, int], weights: str, median: Median | None
-) -> Model:
-    """Weights for the domain, or those that cover all that a file of published ListOps uses."""
-    if format in ("bowman", "tsv"):
-        return load(weights, domain)
-    if median is None:
-        model = load(weights, domain)
-    elif is_constructed(weights):
-        model = load(weights, nangia.covering(uses, median))
-    else:
-        model = load(find_weights(weights, domain.name))
-    algebra = model.algebra
-    nangia.require_digits(algebra)
-    if missing := nangia.uncovered(algebra, uses):
-        places = ", ".join(f"{nangia.describe(use)} (line {uses[use]})" for use in missing)
-        raise ValueError(f"{weights}: weights for {algebra.name!r} do not cover {places}")
-    for use in sorted(uses):
-        if median and (difference := nangia.difference(algebra, use, median)):
-            rule = f" with --median {median}" if use[0] == "MED" else ""
-            raise ValueError(
-                f"{weights}: {use[0]} of {algebra.name!r} is not that of ListOps{rule} "
-                f"(line {uses[use]}): {difference}"
-            )
-    return model
-
-
-def _answers(
-    format: Format, algebra: Algebra, contents: Sequence[Any], evaluate: Evaluate
-) -> Sequence[str]:
-    if format == "bowman":
-        return _relations(evaluate, contents)
-    return evaluate([Expression(algebra, ids) for ids in contents])
+    if isinstance(row.content, tuple):
+        return bowman.ASSIGNMENTS * sum(map(len, row.content))
+    return len(row.content)
 
 
 def _relations(
-    evaluate: Evaluate, pairs: Sequence[tuple[bowman.Formula, bowman.Formula]]
+    evaluate: Callable[[list[Expression]], list[str]],
+    pairs: Sequence[tuple[bowman.Formula, bowman.Formula]],
 ) -> list[str]:
     """The relation of each pair, from the values of both formulas under all assignments.
 

@@ -71,15 +71,11 @@ class Evaluator:
         with bar() as tell:
             return self._run([expression], [""], lambda s: tell("positions", s * total, total))[0]
 
-    def prepare(self) -> None:
-        """Find or make what it evaluates with; otherwise that is done when it is needed."""
-        self._fast_engine()
-
     def line_values(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Numbers]":
         """The values of a file's lines (`-` is standard input) up to the first bad one, many at a
         time, as numbers; at the end, the bad lines are reported as a ValueError.
         """
-        fast = self._fast_engine()
+        fast = self.fast_engine()
         if fast and syntax == "native":
             from exactformer.engine.rows import all_right
             from exactformer.engine.stream import rows_of_file, window_size
@@ -142,7 +138,8 @@ class Evaluator:
             tell=tell,
         )
 
-    def _fast_engine(self) -> "CpuEngine | None":
+    def fast_engine(self) -> "CpuEngine | None":
+        """What it evaluates with, made now if it is not there; None if that is the transformer."""
         if self._tables is None:
             return self._model.fast_engine(self.engine)
         from exactformer.engine.cpu import CpuEngine  # numba takes a while to import

@@ -35,14 +35,13 @@ Arrays = dict[str, NDArray]  # tensors by name
 FORMAT = "exactformer weights 1"
 HEADER = ("format", "algebra", "activation", "origin", "sha256")
 ROUTING = {"G_PE", "W_Q", "W_K"}
-PERCEPTRON = {"W_1", "b_1", "W_2", "b_2"}
+PERCEPTRON = ("W_1", "b_1", "W_2", "b_2")
 TABLE = {"bags", "outputs"}
 UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
 RANK = "G_R"  # where the order of operands matters
 LEVELS = ("G_L", "directions")  # in plain notation
-LOGITS = {
-    f"{name}_logits" for name in ROUTING | {RANK, *LEVELS}
-}  # what the discrete ones were learned as
+# What the discrete ones were learned as.
+LOGITS = {f"{name}_logits" for name in (*ROUTING, RANK, *LEVELS)}
 OPTIONAL = {"E", RANK, *LEVELS} | LOGITS
 # One type for each tensor: the hash covers it, and a proof is about float32.
 TYPES = {
@@ -98,27 +97,28 @@ class WeightFile:
         if not isinstance(self.origin, Mapping):
             raise ValueError(f"origin: expected an object, found {show(self.origin)}")
         names = set(self.arrays) - OPTIONAL
-        if names not in (ROUTING | PERCEPTRON, ROUTING | TABLE, ROUTING | set(UNITS)):
+        if names not in [ROUTING.union(kind) for kind in (PERCEPTRON, TABLE, UNITS)]:
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
         if self.activation not in (("relu", "square") if "W_1" in names else (None,)):
             raise ValueError(f"activation: found {show(self.activation)}, unexpected here")
         D = len(self.algebra.vocabulary)
         d_h = self._size("W_Q", -1)
         expected: dict[str, tuple[int, ...]] = {"G_PE": (D,), "W_Q": (D, d_h), "W_K": (D, d_h)}
-        if "W_1" in names:
-            m = self._hidden("W_1")
-            width = self._width(self._size("W_1", 0), D)
-            expected |= {"W_1": (width, m), "b_1": (m,), "W_2": (m, D), "b_2": (D,)}
-        elif "U_in" in names:
-            m = self._hidden("U_in")
-            width = self._width(self._size("U_in", 0), D)
-            operators = len(self.algebra.operators)
-            codes = self._size("U_readout", -1)
-            shapes = ((width, m), (m,), (m,), (m,), (m, operators), (operators, codes))
-            expected |= dict(zip(UNITS, shapes, strict=True))
-        else:
+        if "bags" in names:
             rows, width = self._size("bags", 0), self._width(self._size("bags", -1), D)
             expected |= {"bags": (rows, width), "outputs": (rows, D)}
+        else:
+            first = "W_1" if "W_1" in names else "U_in"
+            m = self._size(first, -1)
+            require("hidden units", m, MOST_HIDDEN)
+            width = self._width(self._size(first, 0), D)
+            if first == "W_1":
+                shapes = ((width, m), (m,), (m, D), (D,))
+                expected |= dict(zip(PERCEPTRON, shapes, strict=True))
+            else:
+                operators, codes = len(self.algebra.operators), self._size("U_readout", -1)
+                shapes = ((width, m), (m,), (m,), (m,), (m, operators), (operators, codes))
+                expected |= dict(zip(UNITS, shapes, strict=True))
         optional = {"E": (D, D), RANK: (D,), f"{RANK}_logits": (D,)}
         levels = self._levels()
         optional |= {"G_L": (2, D), "directions": (levels,), "directions_logits": (levels,)}
@@ -181,11 +181,6 @@ class WeightFile:
 
     def _size(self, name: str, axis: int) -> int:
         return (self.arrays[name].shape or (0,))[axis]
-
-    def _hidden(self, name: str) -> int:
-        found = self._size(name, -1)
-        require("hidden units", found, MOST_HIDDEN)
-        return found
 
     def _width(self, found: int, D: int) -> int:
         """Of a routed bag: two or more slots of D numbers with a rank gate, one without."""

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import io
 import weakref
+from collections.abc import Iterator
 from functools import partial
 from itertools import chain
 from typing import Literal
@@ -12,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats import blocks, bowman
 from exactformer.domains.formats.blocks import Kept, in_blocks
 from exactformer.domains.formats.labelled import (
+    Row,
     guess_format,
-    read_bowman_rows,
-    read_tsv_rows,
+    read_bowman_row,
+    read_tsv_row,
 )
 from exactformer.domains.formats.lines import LONGEST_LINE, Lines, all_right
 from exactformer.domains.reference import evaluate
@@ -45,6 +48,14 @@ def read_nangia_rows(
 
 
 read_lra_rows = partial(read_nangia_rows, format="lra")
+
+
+def read_bowman_rows(file: Lines) -> Iterator[Row]:
+    return file.read(read_bowman_row)
+
+
+def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row]:
+    return file.read(partial(read_tsv_row, algebra))
 
 
 def test_nangia_rows():

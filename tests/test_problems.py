@@ -22,7 +22,7 @@ from exactformer.problems.gym import ProblemSet
 from exactformer.problems.lm_eval_folder import write_lm_eval
 from exactformer.problems.predictions import score_predictions
 from exactformer.problems.prompts import prompt
-from exactformer.score import score
+from exactformer.score import Task, score
 from tests.algebras import KLEENE, MODULO_7
 
 
@@ -248,7 +248,7 @@ def test_problems_are_no_labels(tmp_path):
     for format in ("tsv", "jsonl"):
         write_problems(problems(boolean(), [1], 3), tmp_path / format, format)
         with pytest.raises(ValueError, match="--predictions FILE scores a model's answers"):
-            score(boolean(), tmp_path / format)
+            score(Task(boolean(), tmp_path / format))
 
 
 @pytest.mark.parametrize(

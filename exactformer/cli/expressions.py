@@ -294,15 +294,17 @@ def score(
         return
     from exactformer.model.iterations import MOST_WORK
     from exactformer.progress import bar, is_typed
+    from exactformer.score import Task
     from exactformer.score import score as score_file
 
     most_work = None if no_limit else MOST_WORK
+    task = Task(domain, file, format, weights, median, engine, most_work)
     if ray is not None:
         from exactformer import sharded
 
         score_file = partial(sharded.score, ray)
     with bar(shown=not is_typed(file)) as tell:
-        result = score_file(domain, file, format, weights, median, engine, tell, most_work)
+        result = score_file(task, tell)
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
     if result.wrong:
         raise typer.Exit(1)

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.plain import suggestion
-from exactformer.domains.precedence import Direction, Level
+from exactformer.domains.precedence import Level
 
 
 @cache
@@ -32,22 +32,19 @@ def boolean() -> Algebra:
     )
 
 
+def _plain(algebra: Algebra, words: Mapping[str, str], *levels: Level) -> Algebra:
+    """An algebra without parentheses where precedence tells, with more words for its symbols."""
+    spellings = {**algebra.spellings, **words}
+    name = f"{algebra.name}-plain"
+    return Algebra(name, algebra.values, algebra.operators, "plain", spellings, levels)
+
+
 @cache
 def boolean_plain() -> Algebra:
     """`boolean` without parentheses where precedence tells: `|`, then `&`, then `~`."""
-    parenthesized = boolean()
     words = {"and": "&", "or": "|", "not": "~", "True": "1", "False": "0"}
-    return Algebra(
-        name="boolean-plain",
-        values=parenthesized.values,
-        operators=parenthesized.operators,
-        notation="plain",
-        spellings={**parenthesized.spellings, **words},
-        precedence=(
-            Level(Direction.LEFT, ("|",)),
-            Level(Direction.LEFT, ("&",)),
-            Level(Direction.PREFIX, ("~",)),
-        ),
+    return _plain(
+        boolean(), words, Level("left", ["|"]), Level("left", ["&"]), Level("prefix", ["~"])
     )
 
 
@@ -71,14 +68,7 @@ def arithmetic(modulus: int = 10) -> Algebra:
 @cache
 def arithmetic_plain() -> Algebra:
     """`arithmetic` without parentheses where precedence tells: `+`, then `*`, from the left."""
-    parenthesized = arithmetic()
-    return Algebra(
-        name="arithmetic-plain",
-        values=parenthesized.values,
-        operators=parenthesized.operators,
-        notation="plain",
-        precedence=(Level(Direction.LEFT, ("+",)), Level(Direction.LEFT, ("*",))),
-    )
+    return _plain(arithmetic(), {}, Level("left", ["+"]), Level("left", ["*"]))
 
 
 Median = Literal["lower", "mean"]
@@ -175,17 +165,20 @@ def find_algebra(name: str) -> Algebra:
     raise ValueError(f"expected one of {', '.join(BUILT_IN)}, found {name!r}{hint}")
 
 
+def _is_named(algebra: Algebra) -> bool:
+    """Whether this is the built-in algebra, or the variant of one, that its name stands for."""
+    try:
+        return algebra == find_algebra(algebra.name)
+    except ValueError:
+        return False
+
+
 def is_built_in(algebra: Algebra) -> bool:
     """Whether this is what its name stands for. A ValueError if the name is for something else."""
-    if not is_reserved(algebra.name):
-        return False
-    try:
-        named = find_algebra(algebra.name)
-    except ValueError:
-        named = None
-    if algebra != named:
+    reserved = is_reserved(algebra.name)
+    if reserved and not _is_named(algebra):
         raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
-    return True
+    return reserved
 
 
 def algebra_sha256(algebra: Algebra) -> str:
@@ -197,8 +190,4 @@ def describe(algebra: Algebra) -> dict[str, Any]:
     full.
     """
     known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
-    try:
-        built_in = is_built_in(algebra)
-    except ValueError:
-        built_in = False
-    return known | ({} if built_in else {"definition": algebra.to_dict()})
+    return known | ({} if _is_named(algebra) else {"definition": algebra.to_dict()})

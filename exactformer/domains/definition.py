@@ -55,7 +55,7 @@ from exactformer.domains.catalog import is_reserved
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed, read_bytes, show, suggestion
 from exactformer.domains.precedence import Direction, Level
-from exactformer.domains.rules import RULES, count_keys, operand_keys
+from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
 ALGEBRA_KEYS = ("name", "notation", "values", "spellings", "operators", "precedence")
@@ -68,8 +68,6 @@ BOUNDS = {
     "precedence": 2 * MOST_OPERATORS,  # levels: each operator may have two uses
 }
 SHOWN = 12  # of a long list of entries
-
-Key = tuple[int, ...]  # operands, as indices of values
 
 
 class DefinitionError(ValueError):
@@ -324,16 +322,14 @@ class _Section:
 
     def _complete(self, given: Mapping[Key, int]) -> dict[Key, int]:
         """The table by the keys that an Operator has, from entries in any order of the operands."""
-        table: dict[Key, int] = {}
-        written: dict[Key, Key] = {}  # the order in which a key was first seen
+        written: dict[Key, Key] = {}  # by key, the order in which it was first seen
         conflicts: list[tuple[Key, Key]] = []
         for operands, result in given.items():
             key = operands if self.ordered else tuple(sorted(operands))
-            if table.setdefault(key, result) != result:
+            if given[written.setdefault(key, operands)] != result:
                 conflicts.append((written[key], operands))
-            written.setdefault(key, operands)
         every = operand_keys(len(self.values), self.arities, self.ordered)
-        if missing := [key for key in every if key not in table]:
+        if missing := [key for key in every if key not in written]:
             self.problems.append(f"table: no entry for {self._list(missing)}")
         for one, other in conflicts[:1]:
             results = [f"{self._words(key)} -> {self.values[given[key]]}" for key in (one, other)]
@@ -342,7 +338,7 @@ class _Section:
                 f"table: {results[0]}, but {results[1]}{more}: "
                 f"if the order of operands matters, write ordered = true"
             )
-        return table
+        return {key: given[operands] for key, operands in written.items()}
 
     def _words(self, key: Key) -> str:
         return " ".join(self.values[i] for i in key)

@@ -40,7 +40,10 @@ class Expression:
         return hash((self.algebra, self.ids.tobytes()))
 
     def __str__(self) -> str:
-        return format_ids(self.algebra, self.ids)
+        """Canonical text: packed where that reads back the same, else with spaces."""
+        between = "" if packs(self.algebra) else " "
+        symbols = self.algebra.vocabulary
+        return between.join([symbols[i] for i in self.ids.tolist()])
 
     def __repr__(self) -> str:
         text = str(self)
@@ -65,8 +68,7 @@ class Expression:
             return (OPEN, *arrange(operator.token, operands), CLOSE)
 
         tree: Node = climb(self.algebra, self.ids.tolist(), lambda token: token, span)
-        ids = np.array(_flat(tree), dtype=np.int16)
-        return Expression(self.algebra.parenthesized, ids)
+        return Expression(self.algebra.parenthesized, flat(tree))
 
     @property
     def depth(self) -> int:
@@ -115,7 +117,7 @@ class Expression:
 Node = int | tuple["Node", ...]
 
 
-def _flat(tree: Node) -> list[int]:
+def flat(tree: Node) -> NDArray[np.int16]:
     """The token ids of a tree, from left to right; nothing recurses."""
     ids: list[int] = []
     rest: list[Node] = [tree]
@@ -125,18 +127,12 @@ def _flat(tree: Node) -> list[int]:
             ids.append(item)
         else:
             rest += reversed(item)
-    return ids
+    return np.array(ids, dtype=np.int16)
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
     """The tokens of a span of depth 1 in their order."""
     return [OPEN, *algebra.notation.arrange(operator, operands), CLOSE]
-
-
-def format_ids(algebra: Algebra, ids: NDArray[np.integer]) -> str:
-    """Canonical text: packed where that reads back the same, else with spaces."""
-    symbols = algebra.vocabulary
-    return ("" if packs(algebra) else " ").join([symbols[i] for i in ids.tolist()])
 
 
 def packs(algebra: Algebra) -> bool:

@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, product
+from itertools import islice
 from types import MappingProxyType
 
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_ENTRIES, require
 from exactformer.domains.plain import Place
-from exactformer.domains.rules import RULES, RuleTable, count_keys, find_rule, operand_keys
+from exactformer.domains.rules import RULES, RuleTable, count_keys, operand_keys
 
 # A rule declared free of order is tried in every order, as long as that takes no more calls.
 ORDER_CHECK_LIMIT = 100_000
@@ -68,15 +68,13 @@ class Operator:
             return index[result]
 
         table = {key: apply(key) for key in operand_keys(len(values), arities, ordered)}
-        for arity in arities:
-            if ordered or len(values) ** arity > ORDER_CHECK_LIMIT:
-                continue
-            for key in product(range(len(values)), repeat=arity):
-                if apply(key) != table[tuple(sorted(key))]:
-                    raise ValueError(
-                        f"operator {symbol!r} is declared free of order, "
-                        f"but its rule is not on {', '.join(values[i] for i in key)}"
-                    )
+        tried = [] if ordered else [k for k in arities if len(values) ** k <= ORDER_CHECK_LIMIT]
+        for key in operand_keys(len(values), tried, ordered=True):
+            if apply(key) != table[tuple(sorted(key))]:
+                raise ValueError(
+                    f"operator {symbol!r} is declared free of order, "
+                    f"but its rule is not on {', '.join(values[i] for i in key)}"
+                )
         return cls(symbol, arities, table, ordered)
 
     @classmethod
@@ -98,7 +96,7 @@ class Operator:
             table = RuleTable(rule, n_values, arities, unbounded)
         except ValueError as error:
             raise ValueError(f"operator {symbol!r}: {error}") from None
-        return cls(symbol, arities, table, find_rule(rule).ordered)
+        return cls(symbol, arities, table, RULES[rule].ordered)
 
     @property
     def rule(self) -> str | None:

@@ -62,14 +62,12 @@ def written_plain(
 
 @dataclass
 class _Span:
-    """What was read of a span, and the spans among its operands."""
+    """What was read of a span."""
 
     begin: int
-    operator: int | None = None
-    binary: bool = False
-    left: "_Span | None" = None
-    right: "_Span | None" = None
-    level: int = 0
+    binary: bool = False  # whether an operand stands before the operator,
+    left: "_Span | None" = None  # and that operand, if it is a span
+    level: int = 0  # of the operator; 0 before it
 
 
 def _needed(algebra: Algebra, ids: list[int]) -> NDArray[np.bool_]:
@@ -81,26 +79,18 @@ def _needed(algebra: Algebra, ids: list[int]) -> NDArray[np.bool_]:
     needed = np.zeros(len(ids), dtype=bool)
     enclosing = [_Span(0)]
     for place, token in enumerate(ids):
+        inner = enclosing.pop() if token == CLOSE else None
         around = enclosing[-1]
         if token == OPEN:
             enclosing.append(_Span(place))
-        elif token == CLOSE:
-            span = enclosing.pop()
-            span.level = levels[span.binary][span.operator]
-            direction = directions[span.level]
-            if left := span.left:
-                needed[left.begin] = left.level < span.level + (direction == RIGHT)
-            if (right := span.right) and right.binary:
-                needed[right.begin] = right.level < span.level + (direction == LEFT)
-            elif right:
-                needed[right.begin] = not may_follow(algebra, right.level, span.level)
-            around = enclosing[-1]
-            if around.operator is None:
-                around.left, around.binary = span, True
-            else:
-                around.right = span
         elif token >= algebra.first_operator:
-            around.operator = token
-        elif around.operator is None:
-            around.binary = True  # a value before the operator
+            around.level = levels[around.binary][token]
+            if left := around.left:
+                needed[left.begin] = left.level < around.level + (directions[around.level] == RIGHT)
+        elif not around.level:  # a value, or a span, before the operator
+            around.binary, around.left = True, inner
+        elif inner and inner.binary:
+            needed[inner.begin] = inner.level < around.level + (directions[around.level] == LEFT)
+        elif inner:
+            needed[inner.begin] = not may_follow(algebra, inner.level, around.level)
     return needed

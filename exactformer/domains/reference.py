@@ -14,10 +14,14 @@ from exactformer.domains.plain import expect
 def evaluate(expression: Expression) -> str:
     """The symbol of the expression's value."""
     expect(expression, Expression, "an Expression, which parse makes of text")
-    algebra = expression.algebra
+    algebra, first_operator = expression.algebra, expression.algebra.first_operator
     if algebra.notation is Notation.PLAIN:
-        return _by_precedence(expression)
-    first_operator = algebra.first_operator
+
+        def apply(applied: Applied, operands: list[int]) -> int:
+            return algebra.operators[applied.token - first_operator](operands)
+
+        ids = expression.ids.tolist()
+        return algebra.values[climb(algebra, ids, lambda token: token - FIRST_VALUE, apply)]
     enclosing: list[tuple[Operator | None, list[int]]] = []  # spans that are still open
     operator: Operator | None = None
     operands: list[int] = []  # as indices into the algebra's values
@@ -35,13 +39,3 @@ def evaluate(expression: Expression) -> str:
         else:
             operator = algebra.operators[token - first_operator]
     return algebra.values[operands[0]]
-
-
-def _by_precedence(expression: Expression) -> str:
-    algebra = expression.algebra
-
-    def apply(applied: Applied, operands: list[int]) -> int:
-        return algebra.operators[applied.token - algebra.first_operator](operands)
-
-    ids = expression.ids.tolist()
-    return algebra.values[climb(algebra, ids, lambda token: token - FIRST_VALUE, apply)]

@@ -91,12 +91,6 @@ RULES: dict[str, Rule] = {
 }
 
 
-def find_rule(name: str) -> Rule:
-    if name not in RULES:
-        raise ValueError(f"expected one of the rules {', '.join(RULES)}, found {name!r}")
-    return RULES[name]
-
-
 def operand_keys(n_values: int, arities: Iterable[int], ordered: bool) -> Iterator[Key]:
     """Every key that a total table of these arities has, in a fixed order."""
     for arity in arities:
@@ -123,7 +117,9 @@ class RuleTable(Mapping[Key, int]):
     unbounded: bool = False
 
     def __post_init__(self) -> None:
-        rule = find_rule(self.rule)
+        if self.rule not in RULES:
+            raise ValueError(f"expected one of the rules {', '.join(RULES)}, found {self.rule!r}")
+        rule = RULES[self.rule]
         limits = f"the rule {self.rule!r} takes"
         if rule.n_values is not None and self.n_values != rule.n_values:
             raise ValueError(f"{limits} {rule.n_values} values, found {self.n_values}")

@@ -15,10 +15,8 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
-from itertools import count as count_from
-from itertools import islice, product
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,21 +118,14 @@ def _operands_of_length(
 @cache
 def _fits(algebra: Algebra, count: int, length: int) -> bool:
     """Whether some `count` expressions have this many tokens together."""
-    if count == 0:
-        return length == 0
+    if count == 0 or length < count:
+        return length == count
+    if count == 1:
+        arities = (arity for op in algebra.operators for arity in _arities(op, length - 3))
+        return length == 1 or any(_fits(algebra, arity, length - 3) for arity in arities)
     return any(
-        _is_length(algebra, first) and _fits(algebra, count - 1, length - first)
+        _fits(algebra, 1, first) and _fits(algebra, count - 1, length - first)
         for first in range(1, length - count + 2)
-    )
-
-
-@cache
-def _is_length(algebra: Algebra, length: int) -> bool:
-    """Whether some expression has this many tokens."""
-    return length == 1 or any(
-        _fits(algebra, arity, length - 3)
-        for operator in algebra.operators
-        for arity in _arities(operator, length - 3)
     )
 
 
@@ -186,7 +177,8 @@ def draw(
     waiting: list[list[Ints]] = [[] for _ in range(depth + 1)]
     waiting[depth].append(np.arange(count))
     n_nodes = count
-    groups: list[_Group] = []  # nodes of one depth, operator and arity
+    # Nodes of one depth, operator and arity: the operator's id, the nodes, a row of operands each.
+    groups: list[tuple[int, Ints, Ints]] = []
     for level in range(depth, 0, -1):
         nodes = np.concatenate(waiting[level])
         operators = rng.integers(len(algebra.operators), size=len(nodes))
@@ -201,42 +193,35 @@ def draw(
                 depths[np.arange(len(members)), rng.integers(arity, size=len(members))] = level - 1
                 operands = n_nodes + np.arange(depths.size).reshape(depths.shape)
                 n_nodes += depths.size
-                groups.append(_Group(algebra.first_operator + o, members, operands))
+                groups.append((algebra.first_operator + o, members, operands))
                 for shallower in np.unique(depths):
                     waiting[shallower].append(operands[depths == shallower])
     leaves = np.concatenate(waiting[0])
 
     # From the leaves up: how many tokens each node is written with.
     size = np.ones(n_nodes, dtype=np.int64)
-    for group in reversed(groups):
-        size[group.nodes] = 3 + size[group.operands].sum(axis=1)
+    for _, nodes, operands in reversed(groups):
+        size[nodes] = 3 + size[operands].sum(axis=1)
 
     # From the root down: where each node's tokens start.
     bounds = np.concatenate([[0], np.cumsum(size[:count])])
     start = np.zeros(n_nodes, dtype=np.int64)
     start[:count] = bounds[:-1]
     tokens = np.empty(bounds[-1], dtype=np.int16)
-    for group in groups:
-        place = start[group.nodes]
+    for operator, nodes, operands in groups:
+        place = start[nodes]
         tokens[place] = OPEN
-        tokens[place + size[group.nodes] - 1] = CLOSE
+        tokens[place + size[nodes] - 1] = CLOSE
         place = place + 1
-        for part in algebra.notation.arrange(None, list(group.operands.T)):
+        for part in algebra.notation.arrange(None, list(operands.T)):
             if part is None:
-                tokens[place] = group.operator
+                tokens[place] = operator
                 place = place + 1
             else:
                 start[part] = place
                 place = place + size[part]
     tokens[start[leaves]] = rng.integers(FIRST_VALUE, algebra.first_operator, size=len(leaves))
     return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])]
-
-
-@dataclass(frozen=True)
-class _Group:
-    operator: int  # its token id
-    nodes: Ints
-    operands: Ints  # one row for each node
 
 
 def draw_balanced(
@@ -282,17 +267,16 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
     """Expected number of tokens of a draw at each depth from 0 to `depth`."""
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, leaf=leaf)
-    return list(islice(_means(algebra, leaf), depth + 1))
+    return list(_means(algebra, depth, leaf))
 
 
-def _means(algebra: Algebra, leaf: float) -> Iterator[float]:
-    """The expected number of tokens of a draw, for depth 0, 1, 2 and so on without end."""
+def _means(algebra: Algebra, depth: int, leaf: float) -> Iterator[float]:
     others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
     mean, total = 1.0, 0.0
-    for depth in count_from(1):
+    for deeper in range(1, depth + 2):
         yield mean
         total += mean
-        mean += 3 + others * (leaf + (1 - leaf) * total / depth)
+        mean += 3 + others * (leaf + (1 - leaf) * total / deeper)
 
 
 def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> None:
@@ -302,7 +286,7 @@ def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> 
             f"{count} expressions of depth {depth} are more than can be drawn at once: "
             f"expected at most {MOST_EXPRESSIONS:,}, of depth {DEEPEST:,} at most"
         )
-    if any(count * mean > MOST_TOKENS for mean in islice(_means(algebra, leaf), depth + 1)):
+    if any(count * mean > MOST_TOKENS for mean in _means(algebra, depth, leaf)):
         raise ValueError(
             f"{count} expressions of depth {depth} have more than the {MOST_TOKENS:.0e} "
             f"tokens in all that can be drawn at once"

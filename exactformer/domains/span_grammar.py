@@ -5,6 +5,7 @@ number of operands is counted up to its fewest.)
 """
 
 from dataclasses import dataclass
+from itertools import islice
 
 from exactformer.domains.algebra import CLOSE, Algebra
 from exactformer.domains.grammar import CLOSED, DONE, START, Grammar
@@ -35,14 +36,11 @@ class SpanGrammar(Grammar):
                 self.spans.append(span)
             return numbers[span]
 
-        state = START
-        while state < len(self.spans):  # `number` adds the states that are still to visit
-            span = self.spans[state]
+        for span in islice(self.spans, START, None):  # `number` adds those still to visit
             assert span is not None
             operand, operators, complete = self._steps(span)
             following = number(operand) if operand else CLOSED
             self._add(following, {t: number(next) for t, next in operators.items()}, complete)
-            state += 1
 
     def _steps(self, span: Span) -> tuple[Span | None, dict[int, Span], bool]:
         """The span after one more operand, after each operator, and whether `)` may follow."""

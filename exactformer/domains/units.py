@@ -11,7 +11,7 @@ An algebra that ignores order has one slot, with everything in it. Below, k oper
 indices of n values, and #[...] counts operands.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
 
@@ -55,35 +55,38 @@ def units_of(algebra: Algebra, operator: Operator) -> Units:
             f"{where} takes {operator.counts} operands: the last of any number of operands has no "
             f"slot of its own; give it a bound"
         )
-    require(f"{where}, numbers of all units", _numbers(algebra), MOST_NUMBERS)
+    # A bound on the weights of all operators' units, counted before they are made.
+    counts = (slots * n if op.rule == "last" else 2 * n for op in algebra.operators)
+    numbers = sum(counts) * slots * len(algebra.vocabulary)
+    require(f"{where}, numbers of all units", numbers, MOST_NUMBERS)
     try:
         return UNITS[operator.rule](n, slots)
     except ValueError as error:
         raise ValueError(f"{where}: {error}") from None
 
 
-def _numbers(algebra: Algebra) -> int:
-    """A bound on the weights of all operators' units, counted before they are made."""
-    n, slots = len(algebra.values), slots_of(algebra)
-    counts = (slots * n if op.rule == "last" else 2 * n for op in algebra.operators)
-    return sum(counts) * slots * len(algebra.vocabulary)
-
-
-def _counts(n: int, slots: int, weight: Callable[[int], int], **form: int) -> Unit:
+def _counts(slots: int, weights: Iterable[int], **form: int) -> Unit:
     """A unit that weighs operands by their index alone, whatever their slot."""
-    return Unit(tuple(tuple(weight(place) for place in range(n)) for _ in range(slots)), **form)
+    return Unit((tuple(weights),) * slots, **form)
+
+
+def _steps(
+    n: int, slots: int, weight: Callable[[int, int], int], bias: int = 0
+) -> tuple[Unit, ...]:
+    """For each v from 1 to n-1, whether the operands' weight(a, v) and the bias add up to >= 1."""
+    return tuple(
+        _counts(slots, [weight(a, v) for a in range(n)], bias=bias, cap=1) for v in range(1, n)
+    )
 
 
 def _max(n: int, slots: int) -> Units:
     """max >= v where #[a >= v] >= 1; the code counts the v from 1 to n-1 where that is so."""
-    steps = [_counts(n, slots, lambda a, v=v: int(a >= v), cap=1) for v in range(1, n)]
-    return Units(tuple(steps), tuple(range(n)))
+    return Units(_steps(n, slots, lambda a, v: int(a >= v)), tuple(range(n)))
 
 
 def _min(n: int, slots: int) -> Units:
     """min < v where #[a < v] >= 1; the code counts these v: n-1-min."""
-    steps = [_counts(n, slots, lambda a, v=v: int(a < v), cap=1) for v in range(1, n)]
-    return Units(tuple(steps), tuple(range(n))[::-1])
+    return Units(_steps(n, slots, lambda a, v: int(a < v)), tuple(range(n))[::-1])
 
 
 def _complement_of(rule: Callable[[int, int], Units]) -> Callable[[int, int], Units]:
@@ -94,18 +97,16 @@ def _complement_of(rule: Callable[[int, int], Units]) -> Callable[[int, int], Un
     return units
 
 
-def _below(n: int, slots: int, bias: int) -> list[Unit]:
+def _below(n: int, slots: int, bias: int) -> tuple[Unit, ...]:
     """For each v, whether #[a < v] - #[a >= v] + bias >= 1."""
-    return [
-        _counts(n, slots, lambda a, v=v: 1 if a < v else -1, bias=bias, cap=1) for v in range(1, n)
-    ]
+    return _steps(n, slots, lambda a, v: 1 if a < v else -1, bias)
 
 
 def _median(n: int, slots: int) -> Units:
     """The lower median is the ceil(k/2)-th smallest: it is < v where #[a < v] >= ceil(k/2), that is
     where #[a < v] >= #[a >= v]. The code counts these v: n-1-median.
     """
-    return Units(tuple(_below(n, slots, bias=1)), tuple(range(n))[::-1])
+    return Units(_below(n, slots, bias=1), tuple(range(n))[::-1])
 
 
 def _median_mean(n: int, slots: int) -> Units:
@@ -113,15 +114,15 @@ def _median_mean(n: int, slots: int) -> Units:
     The code is 2(n-1) less the sum of the two medians.
     """
     steps = _below(n, slots, bias=1) + _below(n, slots, bias=0)
-    return Units(tuple(steps), tuple(total // 2 for total in range(2 * n - 1))[::-1])
+    return Units(steps, tuple(total // 2 for total in range(2 * n - 1))[::-1])
 
 
 def _sum(n: int, slots: int) -> Units:
-    return Units((_counts(n, slots, lambda a: a, period=n),), tuple(range(n)))
+    return Units((_counts(slots, range(n), period=n),), tuple(range(n)))
 
 
 def _saturating_sum(n: int, slots: int) -> Units:
-    return Units((_counts(n, slots, lambda a: a, cap=n - 1),), tuple(range(n)))
+    return Units((_counts(slots, range(n), cap=n - 1),), tuple(range(n)))
 
 
 def _product(n: int, slots: int) -> Units:
@@ -130,45 +131,26 @@ def _product(n: int, slots: int) -> Units:
     exponents j add up modulo the number of units.
     """
     units: list[Unit] = []
-    results: list[dict[int, int]] = []  # for each power of a prime, code to remainder
-    powers: list[int] = []
+    results: list[list[int]] = []  # for each power of a prime, the remainder by its part of a code
+    moduli: list[int] = []
     size = 1  # of the codes so far
     for p, e in _prime_powers(n):
         q = p**e
         order = q - q // p
-        g = next((g for g in range(1, q) if _order(g, q) == order), None)
-        if g is None:
+        of_each = ({pow(g, j, q): j for j in range(order)} for g in range(1, q) if g % p)
+        logarithm = next((powers for powers in of_each if len(powers) == order), None)
+        if logarithm is None:
             raise ValueError(f"products modulo {n} have no units, since 8 divides {n}")
-        logarithm = {pow(g, j, q): j for j in range(order)}
-
-        def split(a: int, p: int = p, e: int = e, q: int = q) -> tuple[int, int]:
-            i = next((i for i in range(e) if a % p ** (i + 1)), e)
-            return i, a // p**i % q if i < e else 1
-
-        exponents = {a: split(a) for a in range(n)}
-        units.append(_counts(n, slots, lambda a, x=exponents: x[a][0], cap=e, code=size))
-        units.append(
-            _counts(
-                n,
-                slots,
-                lambda a, x=exponents, log=logarithm: log[x[a][1]],
-                period=order,
-                code=size * (e + 1),
-            )
-        )
-        codes = product(range(order), range(e + 1))
-        results.append({j * (e + 1) + i: p**i * pow(g, j, q) % q for j, i in codes})
-        powers.append(q)
+        exponents = [next((i for i in range(e) if a % p ** (i + 1)), e) for a in range(n)]
+        units.append(_counts(slots, exponents, cap=e, code=size))
+        logarithms = [logarithm[a // p**i % q] if i < e else 0 for a, i in enumerate(exponents)]
+        units.append(_counts(slots, logarithms, period=order, code=size * (e + 1)))
+        results.append([p**i * unit % q for unit, i in product(logarithm, range(e + 1))])
+        moduli.append(q)
         size *= (e + 1) * order
-    places = {tuple(a % q for q in powers): a for a in range(n)}
-    readout = []
-    for code in range(size):
-        remainders = []
-        for result in results:
-            code, digit = divmod(code, len(result))
-            remainders.append(result[digit])
-        readout.append(places[tuple(remainders)])
-    return Units(tuple(units), tuple(readout))
+    places = {tuple(a % q for q in moduli): a for a in range(n)}
+    codes = product(*reversed(results))  # the first part counts fastest
+    return Units(tuple(units), tuple(places[remainders[::-1]] for remainders in codes))
 
 
 def _prime_powers(n: int) -> Iterator[tuple[int, int]]:
@@ -180,16 +162,6 @@ def _prime_powers(n: int) -> Iterator[tuple[int, int]]:
         if e:
             yield p, e
         p += 1
-
-
-def _order(g: int, q: int) -> int | None:
-    """The least j > 0 with g^j = 1 modulo q."""
-    power = g % q
-    for j in range(1, q + 1):
-        if power == 1 % q:
-            return j
-        power = power * g % q
-    return None
 
 
 def _difference(n: int, slots: int) -> Units:

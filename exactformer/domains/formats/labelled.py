@@ -6,7 +6,7 @@ bowman   relation <TAB> formula <TAB> formula
 tsv      expression <TAB> value in the native notation; the value may come first instead
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 from exactformer.domains.algebra import Algebra
@@ -58,17 +58,10 @@ def require_lra_header(file: Lines) -> None:
         )
 
 
-def read_bowman_rows(file: Lines) -> Iterator[Row[tuple[Formula, Formula]]]:
-    def read(line: bytes, number: int) -> Row[tuple[Formula, Formula]]:
-        row = _Fields(line, number, ("relation", "formula", "formula"))
-        relation = row.one_of(0, RELATIONS)
-        return Row(number, relation, (row.read(1, read_formula), row.read(2, read_formula)))
-
-    return file.read(read)
-
-
-def read_tsv_rows(file: Lines, algebra: Algebra) -> Iterator[Row[Expression]]:
-    return file.read(lambda line, number: read_tsv_row(algebra, line, number))
+def read_bowman_row(line: bytes, number: int) -> Row[tuple[Formula, Formula]]:
+    row = _Fields(line, number, ("relation", "formula", "formula"))
+    relation = row.one_of(0, RELATIONS)
+    return Row(number, relation, (row.read(1, read_formula), row.read(2, read_formula)))
 
 
 def read_tsv_row(algebra: Algebra, line: bytes, number: int) -> Row[Expression]:

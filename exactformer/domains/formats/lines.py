@@ -157,12 +157,10 @@ def parts(path: Path) -> Iterator[Part]:
 
     number = 1
     with opened(path) as file:
-        data = file.read(PART)
-        while data or number == 1:
+        while (data := file.read(PART)) or number == 1:
             part = Part(str(path), number, and_a_line(and_a_line(data)))
             yield part
             number += max(1, part.data.count(b"\n"))
-            data = file.read(PART)
 
 
 class BadLines(ValueError):

@@ -24,27 +24,22 @@ MOST_EXPRESSIONS = 200_000  # twice the published set; all are kept, to draw non
 HEADER = "Source\tTarget"
 
 
-def long_range_algebra() -> Algebra:
-    return listops(MOST, "mean")
-
-
 def draw_long_range(count: int, rng: np.random.Generator) -> list[Expression]:
     """`count` different expressions of the Long Range Arena's distribution."""
     if not 0 <= count <= MOST_EXPRESSIONS:
         raise ValueError(f"expected a count from 0 to {MOST_EXPRESSIONS:,}, found {count:,}")
+    algebra = listops(MOST, "mean")
     kept: dict[bytes, None] = {}  # in the order they were drawn
     while len(kept) < count:
-        kept |= dict.fromkeys(_trees(rng))
-    algebra = long_range_algebra()
+        kept |= dict.fromkeys(_trees(algebra, rng))
     return [
         Expression(algebra, np.frombuffer(tokens, dtype=np.uint8).astype(np.int16))
         for tokens in list(kept)[:count]
     ]
 
 
-def _trees(rng: np.random.Generator) -> list[bytes]:
+def _trees(algebra: Algebra, rng: np.random.Generator) -> list[bytes]:
     """The trees of the right size among many: all grow at once, one array operation a level."""
-    algebra = long_range_algebra()
     tokens: list[NDArray[np.uint8]] = []  # of each node by level: an operator or a digit
     arity: list[NDArray[np.int64]] = []  # 0 for digits
     tree: list[NDArray[np.int64]] = [np.arange(TREES_AT_ONCE)]  # that each node belongs to

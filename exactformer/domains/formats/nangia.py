@@ -10,7 +10,7 @@ text that was read, waiting for the algebra that covers it.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -42,7 +42,7 @@ class Reading:
     """One expression as the indices of its tokens in SYMBOLS, and what it asks of an algebra."""
 
     codes: bytes
-    uses: frozenset[Use]
+    uses: dict[Use, int]  # each with the index of the `]` that first ends it
 
     def expression(self, algebra: Algebra) -> Expression:
         """The expression in an algebra that covers `uses`."""
@@ -63,8 +63,8 @@ def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
     text = decode(text, first_line)
     reading = read_nangia(text, first_line)
     for use in uncovered(algebra, reading.uses):
-        place = next(place for end, place in _ends(SCANNER.findall(text)) if end == use)
-        _fail(text, place, f"{describe(use)} is outside {algebra.name!r}", first_line)
+        problem = f"{describe(use)} is outside {algebra.name!r}"
+        _fail(text, reading.uses[use], problem, first_line)
     return reading.expression(algebra)
 
 
@@ -73,7 +73,7 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
     words = SCANNER.findall(text)
     binarised = words[:1] == ["("]
     codes = bytearray()
-    uses: set[Use] = set()
+    uses: dict[Use, int] = {}
     enclosing: list[_Span] = []
     span, opened = _Span(), 0  # the innermost open span; parentheses that wait for their operator
     for place, word in enumerate(words):
@@ -85,7 +85,7 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
         elif word == ")" and span.due:
             span.due = False
             span.left -= 1
-            if span.closed:
+            if not span.left:  # the last one closes after the `]`
                 span = enclosing.pop()
                 span.add_operand(binarised)
         elif word in OPERATOR_CODES and span.takes_operand(binarised) and bool(opened) == binarised:
@@ -94,9 +94,9 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
             span, opened = _Span(word[1:], left=opened), 0
         elif word == "]" and span.may_close(binarised) and not opened:
             codes.append(CLOSE)
-            uses.add((span.operator, span.operands))
+            uses.setdefault((span.operator, span.operands), place)
             if binarised:
-                span.due = span.closed = True
+                span.due = True
             else:
                 span = enclosing.pop()
                 span.add_operand(binarised)
@@ -105,7 +105,7 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
     if enclosing or not span.operands:
         problem = _problem(span, opened, binarised, None)
         _fail(text, len(words), problem, first_line)
-    return Reading(bytes(codes), frozenset(uses))
+    return Reading(bytes(codes), uses)
 
 
 @dataclass(slots=True)
@@ -116,7 +116,6 @@ class _Span:
     operands: int = 0
     left: int = 0  # of its parentheses, how many are still open
     due: bool = False  # one of them closes next
-    closed: bool = False  # its `]` was read
 
     def takes_operand(self, binarised: bool) -> bool:
         if not self.operator:
@@ -174,19 +173,6 @@ def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:
     """Words carry no offsets, to be quick: that of one is found when it is needed."""
     matches = (match.start() for i, match in enumerate(SCANNER.finditer(text)) if i == place)
     raise ExpressionError(problem, text, next(matches, len(text.rstrip())), first_line)
-
-
-def _ends(words: list[str]) -> Iterator[tuple[Use, int]]:
-    """Each operator of well-formed text with its number of operands, and the index of its `]`."""
-    enclosing: list[tuple[str, int]] = [("", 0)]
-    for place, word in enumerate(words):
-        if word in OPERATOR_CODES:
-            enclosing.append((word[1:], 0))
-        elif word == "]":
-            yield enclosing.pop(), place
-        if word == "]" or word in DIGIT_CODES:
-            operator, operands = enclosing.pop()
-            enclosing.append((operator, operands + 1))
 
 
 def format_nangia(expression: Expression) -> str:

@@ -13,22 +13,17 @@ Python's `eval` is not used, and nothing recurses: a nesting a million deep is a
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import NoReturn
 
-import numpy as np
-
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.errors import ExpressionError, decode, quote
-from exactformer.domains.expression import Expression
+from exactformer.domains.expression import Expression, Node, flat
 from exactformer.domains.notation import Notation
 
 NUMBER = re.compile(r"[1-9](_?[0-9])*|0(_?0)*")  # as Python has it: no leading zeros
 DIGITS_AT_ONCE = 4_000  # Python converts no more than 4,300 into a number
-
-# A token id, or a span: its tokens and spans in the order they are written.
-Node = int | tuple["Node", ...]
 
 
 @dataclass(frozen=True)
@@ -46,20 +41,16 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
     text = decode(text, first_line)
     dialect = dialect_of(algebra)
     operands: list[Node] = []
-    waiting: list[tuple[int, str]] = []  # operators and `(`, with how tightly they bind
+    # How tightly operators bind, of how many operands, and what they make of these; 0 for `(`.
+    waiting: list[tuple[int, int, Callable[..., Node]]] = []
     unclosed = 0  # parentheses
     complete = False  # whether an operand has just ended
 
     def reduce(precedence: int) -> None:
         """Apply the operators that bind at least this tightly."""
         while waiting and waiting[-1][0] >= precedence:
-            tightness, word = waiting.pop()
-            right = operands.pop()
-            unary = dialect.unary.get(word)
-            if unary and unary[0] == tightness:
-                operands.append(unary[1](right))
-            else:
-                operands.append(dialect.binary[word][1](operands.pop(), right))
+            _, count, apply = waiting.pop()
+            operands[-count:] = [apply(*operands[-count:])]
 
     def fail(offset: int, found: str) -> NoReturn:
         if complete:
@@ -72,19 +63,20 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
     for match in re.finditer(r"\w+|\S", text):
         word = match[0]
         if complete and word in dialect.binary:
-            precedence = dialect.binary[word][0]
+            precedence, apply = dialect.binary[word]
             reduce(precedence)
-            waiting.append((precedence, word))
+            waiting.append((precedence, 2, apply))
             complete = False
         elif complete and word == ")" and unclosed:
             reduce(1)
             waiting.pop()
             unclosed -= 1
         elif not complete and word == "(":
-            waiting.append((0, word))
+            waiting.append((0, 0, _span))
             unclosed += 1
         elif not complete and word in dialect.unary:
-            waiting.append((dialect.unary[word][0], word))
+            precedence, apply = dialect.unary[word]
+            waiting.append((precedence, 1, apply))
         elif not complete and (literal := dialect.literal(word)) is not None:
             operands.append(literal)
             complete = True
@@ -94,41 +86,20 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
         note = f" ({unclosed} unclosed)" if unclosed else ""
         fail(len(text.rstrip()), f"the end of the text{note}" if text.strip() else "no text")
     reduce(1)
-    return Expression(algebra, _written(operands.pop()))
-
-
-def _written(node: Node) -> np.ndarray:
-    """The token ids of a tree, from left to right."""
-    ids: list[int] = []
-    rest: list[Node] = [node]
-    while rest:
-        item = rest.pop()
-        if isinstance(item, int):
-            ids.append(item)
-        else:
-            rest += (CLOSE, *reversed(item), OPEN)
-    return np.array(ids, dtype=np.int16)
+    return Expression(algebra, flat(operands.pop()))
 
 
 @lru_cache(maxsize=16)
 def dialect_of(algebra: Algebra) -> Dialect:
     """How to read for an algebra: its operators must be Python's, modulo the number of values."""
-    n = len(algebra.values)
-    if algebra.notation is not Notation.PREFIX and set(algebra.values) == {
-        str(i) for i in range(n)
-    }:
-        if (
-            n == 2
-            and _computes(algebra, "&", min, 2)
-            and _computes(algebra, "|", max, 2)
-            and _computes(algebra, "~", lambda a: 1 - a, 1)
-        ):
+    n, computes = len(algebra.values), partial(_computes, algebra)
+    if algebra.notation is not Notation.PREFIX and set(algebra.values) == set(map(str, range(n))):
+        logic = computes("&", min, 2) and computes("|", max, 2)
+        if n == 2 and logic and computes("~", lambda a: 1 - a, 1):
             return _logic(algebra)
-        if _computes(algebra, "+", lambda a, b: (a + b) % n, 2) and _computes(
-            algebra, "*", lambda a, b: a * b % n, 2
-        ):
-            own_negation = _computes(algebra, "-", lambda a: -a % n, 1)
-            own_difference = _computes(algebra, "-", lambda a, b: (a - b) % n, 2)
+        if computes("+", lambda a, b: (a + b) % n, 2) and computes("*", lambda a, b: a * b % n, 2):
+            own_negation = computes("-", lambda a: -a % n, 1)
+            own_difference = computes("-", lambda a, b: (a - b) % n, 2)
             return _arithmetic(algebra, own_negation, own_difference)
     raise ValueError(
         f"Python's text is for infix and plain algebras with & | ~ on 0 and 1, or with + and * "
@@ -149,6 +120,10 @@ def _computes(algebra: Algebra, symbol: str, rule: Callable[..., int], arity: in
     )
 
 
+def _span(*parts: Node) -> Node:
+    return (OPEN, *parts, CLOSE)
+
+
 def _logic(algebra: Algebra) -> Dialect:
     ids = algebra.token_ids
     literals = {"True": ids["1"], "1": ids["1"], "False": ids["0"], "0": ids["0"]}
@@ -156,10 +131,10 @@ def _logic(algebra: Algebra) -> Dialect:
         operand="True, False, 1, 0",
         literal=literals.get,
         binary={
-            "or": (1, lambda a, b: (a, ids["|"], b)),
-            "and": (2, lambda a, b: (a, ids["&"], b)),
+            "or": (1, lambda a, b: _span(a, ids["|"], b)),
+            "and": (2, lambda a, b: _span(a, ids["&"], b)),
         },
-        unary={"not": (3, lambda a: (ids["~"], a))},
+        unary={"not": (3, lambda a: _span(ids["~"], a))},
     )
 
 
@@ -178,21 +153,21 @@ def _arithmetic(algebra: Algebra, own_negation: bool, own_difference: bool) -> D
 
     def negative(a: Node) -> Node:
         if own_negation:
-            return (ids["-"], a)
-        return (zero, ids["-"], a) if own_difference else (minus_one, ids["*"], a)
+            return _span(ids["-"], a)
+        return _span(zero, ids["-"], a) if own_difference else _span(minus_one, ids["*"], a)
 
     def difference(a: Node, b: Node) -> Node:
         if own_difference:
-            return (a, ids["-"], b)
-        return (a, ids["+"], (minus_one, ids["*"], b))
+            return _span(a, ids["-"], b)
+        return _span(a, ids["+"], _span(minus_one, ids["*"], b))
 
     return Dialect(
         operand="a whole number",
         literal=literal,
         binary={
-            "+": (1, lambda a, b: (a, ids["+"], b)),
+            "+": (1, lambda a, b: _span(a, ids["+"], b)),
             "-": (1, difference),
-            "*": (2, lambda a, b: (a, ids["*"], b)),
+            "*": (2, lambda a, b: _span(a, ids["*"], b)),
         },
         unary={"-": (3, negative), "+": (3, lambda a: a)},
     )
