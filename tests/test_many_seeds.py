@@ -79,8 +79,7 @@ def problems_of(algebra: Algebra, seeds: int) -> tuple[list[GateProblem], list[T
     rng = np.random.default_rng(1)
     state = begin(algebra, replace(recipe_for(algebra), spread=0.3), range(seeds))
     problems = [
-        gate_problem(algebra, export(algebra, state.tensors, row), 4, 0.0, rng)
-        for row in range(seeds)
+        gate_problem(algebra, export(algebra, state.tensors, row), 4, rng) for row in range(seeds)
     ]
     right = ef.construct(algebra).weights.G_PE.numpy()
     gates = [

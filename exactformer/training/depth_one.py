@@ -92,7 +92,6 @@ class RankProblem:
     """
 
     rows: Rows
-    tolerance: float = 0.0
 
     @torch.no_grad()
     def errors(self, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:

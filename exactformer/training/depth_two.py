@@ -35,18 +35,10 @@ class GateProblem:
     X: Tensor  # (s, n, D); all on the CPU
     inside: Tensor  # (s, n)
     target: Tensor  # (s, n, D): the value at the outermost operator, zero elsewhere
-    tolerance: float  # the error that the right gate may have, as long as depth 1 is not all right
-
-    def errors(self, gates: Tensor) -> Tensor:
-        return try_gates([self], [gates])[0][0]
-
-    def right(self, gate: Tensor) -> int:
-        """How many of the expressions come out right in every position."""
-        return right_of([self], [gate])[0]
 
 
 def gate_problem(
-    algebra: Algebra, weights: Weights, count: int, tolerance: float, rng: np.random.Generator
+    algebra: Algebra, weights: Weights, count: int, rng: np.random.Generator
 ) -> GateProblem:
     expressions = draw(algebra, 2, count, rng)
     ids, inside = pad_slots(expressions)
@@ -55,7 +47,7 @@ def gate_problem(
     roots = [expression.root for expression in expressions]
     values = [algebra.token_ids[evaluate(expression)] for expression in expressions]
     target[range(count), roots, values] = 1
-    return GateProblem(weights, encode(ids, D), inside, target, tolerance)
+    return GateProblem(weights, encode(ids, D), inside, target)
 
 
 @torch.no_grad()

@@ -25,8 +25,7 @@ from exactformer.training.batches import Batches, DrawnBatches, all_cases
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_one_steps import DepthOneSteps
 from exactformer.training.depth_two import gate_problem, right_of
-from exactformer.training.estimators import RANK_ESTIMATORS
-from exactformer.training.gate_moves import Mover, move_gates
+from exactformer.training.estimators import ASKING, Mover, answered, move_gates
 from exactformer.training.parameters import (
     CHECKS,
     LEARNED,
@@ -192,7 +191,7 @@ class Trainer:
             seed.gate_looks += 1
             strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
             weights = self._export(here, row)
-            problems.append(gate_problem(self.algebra, weights, count, 0.0, strings))
+            problems.append(gate_problem(self.algebra, weights, count, strings))
         right = right_of(problems, [problem.weights.G_PE for problem in problems], self.device)
         return [row for row, solved in zip(rows, right, strict=True) if solved == count]
 
@@ -213,15 +212,7 @@ class Trainer:
             row: Mover(state.seeds[row], self._export(here, row), logits[row], tolerance)
             for row, tolerance in tolerances.items()
         }
-        recipe = self.recipe
-        move_gates(
-            self.algebra,
-            list(movers.values()),
-            recipe.estimator,
-            recipe.gate_steps,
-            recipe.strings,
-            self.device,
-        )
+        move_gates(self.algebra, self.recipe, list(movers.values()), self.device)
         for row, mover in movers.items():
             logits[row] = mover.logits
         state.tensors["gate"] = logits.to(self.device)
@@ -234,8 +225,8 @@ class Trainer:
         for _ in range(self.recipe.gate_steps):
             if float(problem.errors(ternary(logits)[None])) == 0:
                 break
-            estimator = RANK_ESTIMATORS[self.recipe.estimator]
-            logits = estimator(logits, problem, noise, seed.rank_memory)
+            asking = ASKING[self.recipe.estimator](logits, 0.0, noise, seed.rank_memory)
+            logits = answered(asking, problem.errors)
         state.tensors["rank"][row] = logits.to(self.device)
 
     def _export(self, tensors: dict[str, Tensor], row: int) -> Weights:

@@ -31,7 +31,7 @@ from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.depth_one import padded
 from exactformer.training.end_to_end import EndToEndTrainer
-from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
+from exactformer.training.estimators import ASKING, BY_GRADIENT
 from exactformer.training.levels import learn_levels
 from exactformer.training.loop import Trainer
 from exactformer.training.recipe import (
@@ -201,13 +201,13 @@ def require_trainable(
 def _check_estimator(algebra: Algebra, estimator: str) -> None:
     gate = "rank gate" if slots_of(algebra) > 1 else ""
     gate = "gate of levels" if algebra.notation is Notation.PLAIN else gate
-    if gate and estimator not in RANK_ESTIMATORS:
+    if gate and estimator not in ASKING:
         raise ValueError(
-            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the {gate} "
+            f"expected the estimator {' or '.join(ASKING)}, which can learn the {gate} "
             f"of {algebra.name!r}, found {estimator!r}"
         )
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {estimator!r}")
+    if estimator not in (known := [*ASKING, *BY_GRADIENT]):
+        raise ValueError(f"expected one of {', '.join(known)}, found {estimator!r}")
 
 
 def describe_run(
