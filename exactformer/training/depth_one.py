@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import factorial, prod
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -55,6 +55,11 @@ class Rows:
             slot = (ranks - 1).clamp(0, self.slots - 1)
             bags = one_hot(slot, self.slots).to(self.span.dtype).mT @ self.span
         return bags.unsqueeze(1).expand(-1, self.token.shape[1], -1, -1)
+
+    def right(self, Z: Float[Tensor, "M Bw D"]) -> Bool[Tensor, "M B"]:
+        """Whether the outputs of each seed for all rows have the right signs, bag by bag."""
+        signs = Z.unflatten(1, self.token.shape[:2]) > 0
+        return ((signs == (self.target > 0)) | (self.weight == 0)).flatten(2).all(2)
 
 
 def depth_one_rows(algebra: Algebra) -> Rows:

@@ -10,8 +10,6 @@ On the CPU seeds are trained one after the other, so that a seed's bits do not d
 On a GPU they share the leading axis of every tensor; a study may then give each its own constants.
 """
 
-from collections.abc import Callable, Iterator
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -25,7 +23,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.encode import encode, pad_slots
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
-from exactformer.threads import one_thread
+from exactformer.training.batches import all_cases
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched
 from exactformer.training.parameters import (
@@ -46,7 +44,7 @@ from exactformer.training.soft_layer import (
     losses,
     problems_right,
 )
-from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
+from exactformer.training.state import Seed, State, Trained, end_of
 from exactformer.training.subnormal import subnormals_as_zero
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
@@ -88,25 +86,27 @@ class EndToEndTrainer:
         self.depth_one = self._problems(list(enumerate_depth(algebra, 1)))
         self.depth_two = self._problems(self._depth_two())
         self.rows = depth_one_rows(algebra).to(device)
+        self.bags = self.rows.bags(None).unsqueeze(0)
         self.loss = torch.compile(self._loss, dynamic=False) if compiled else self._loss
 
-    def train(
-        self, state: State, report: Callable[[State], None] = lambda state: None
-    ) -> Iterator[Trained]:
-        """Train the seeds of `state` in place, yielding each as it ends.
-
-        `report` is called now and then, when the state is one that training can go on from.
+    def advance(self, state: State) -> dict[int, Trained]:
+        """Train up to the next report; returns the seeds that have made all their steps, by row,
+        certified. Others start again.
         """
-        state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
-        while state.seeds:
-            rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
-            with one_thread():
-                with subnormals_as_zero():
-                    self.steps(state, rows)
-                ended = self._ended(state, rows)
-            yield from ended.values()
-            state.keep([row for row in range(len(state.seeds)) if row not in ended])
-            report(state)
+        rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
+        with subnormals_as_zero():
+            self.steps(state, rows)
+        ended: dict[int, Trained] = {}
+        for row, seed in enumerate(state.seeds[rows]):
+            if seed.step < self.recipe.steps:
+                continue
+            weights = export(self.algebra, state.tensors, row)
+            trained = end_of(state, row, weights, certify(self.algebra, weights.to("cpu")))
+            if trained.exact or seed.attempt == self.recipe.attempts:
+                ended[row] = trained
+            else:
+                state.restart(row, self.algebra, self.recipe)
+        return ended
 
     def steps(self, state: State, rows: slice) -> None:
         """As many steps as there are between two reports. All seeds of `rows` are at one step."""
@@ -126,11 +126,10 @@ class EndToEndTrainer:
                 _chosen(self.depth_two, two, at),
                 None if noise is None else noise[:, at],
             )
-        token, bag, target, weight = self._cases(len(seeds))
+        token, bag, _, _ = all_cases(self.rows, self.bags, len(seeds))
         with torch.no_grad():
             Z = outputs(tensors, token, bag, self.architecture.activation)
-        right = ((Z > 0) == (target > 0)) | (weight == 0)
-        bags = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)[:, :-1].sum(1)
+        bags = self.rows.right(Z)[:, :-1].sum(1)  # without the zero vector
         layer = self._layer(tensors, ternary(tensors["gate"]).unsqueeze(1))
         solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1), 2)
         for row, seed in enumerate(seeds):
@@ -209,23 +208,6 @@ class EndToEndTrainer:
         """Whether the gate learns yet; for each seed, if that differs."""
         return self.constants("gate_start", 1) * self.recipe.steps <= step
 
-    def _ended(self, state: State, rows: slice) -> dict[int, Trained]:
-        """The seeds that have made all their steps, certified; or started again."""
-        ended: dict[int, Trained] = {}
-        for row, seed in enumerate(state.seeds[rows]):
-            if seed.step < self.recipe.steps:
-                continue
-            weights = export(self.algebra, state.tensors, row)
-            trained = end_of(state, row, weights, certify(self.algebra, weights.to("cpu")))
-            if trained.exact or seed.attempt == self.recipe.attempts:
-                ended[row] = trained
-                continue
-            fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
-            state.seeds[row] = fresh
-            numbers = first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
-            state.set_row(row, numbers)
-        return ended
-
     def _depth_two(self) -> list[Expression]:
         if problems_of_depth(self.algebra, 2) <= self.recipe.depth_two_pool:
             return list(enumerate_depth(self.algebra, 2))
@@ -274,12 +256,6 @@ class EndToEndTrainer:
         else:
             drawn = [rng.uniform(1e-6, 1 - 1e-6, (REPORT_EVERY, D, 3)) for rng in draw]
         return torch.from_numpy(np.stack(drawn)).float().to(self.device)
-
-    def _cases(self, seeds: int) -> list[Tensor]:
-        """Every case of depth 1, for the report: tokens, bags, targets and weights."""
-        rows = self.rows
-        parts = (rows.token, rows.bags(None), rows.target, rows.weight)
-        return [part.flatten(0, 1).expand(seeds, *part.flatten(0, 1).shape) for part in parts]
 
 
 def _chosen(problems: Problems, indices: Tensor | None, step: int) -> Problems:

@@ -8,8 +8,6 @@ a seed that is not exact starts again from fresh random weights. On the CPU the 
 the same bits whichever others are trained beside it and however often the run was interrupted.
 """
 
-from collections.abc import Callable, Iterator
-
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -20,7 +18,6 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
-from exactformer.threads import one_thread
 from exactformer.training.batches import Batches, DrawnBatches, all_cases
 from exactformer.training.depth_one import RankProblem, depth_one_rows
 from exactformer.training.depth_one_steps import DepthOneSteps
@@ -37,7 +34,7 @@ from exactformer.training.parameters import (
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
-from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
+from exactformer.training.state import Seed, State, Trained, end_of
 from exactformer.training.subnormal import subnormals_as_zero
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
@@ -69,22 +66,10 @@ class Trainer:
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
         self.ranked_by = torch.empty(0, device=device)  # the rank gates that `bags` was made with
 
-    def train(
-        self, state: State, report: Callable[[State], None] = lambda state: None
-    ) -> Iterator[Trained]:
-        """Train the seeds of `state` in place, yielding each as it ends.
-
-        `report` is called after every evaluation, with a state that training can resume from.
-        """
-        state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
-        while state.seeds:
-            with one_thread():
-                self._depth_one_steps(state)
-                ended = self._evaluate(state)
-            yield from ended.values()
-            if ended:
-                state.keep([row for row in range(len(state.seeds)) if row not in ended])
-            report(state)
+    def advance(self, state: State) -> dict[int, Trained]:
+        """Train up to the next evaluation; returns the seeds that have ended, by row."""
+        self._depth_one_steps(state)
+        return self._evaluate(state)
 
     @torch.no_grad()
     def _depth_one_steps(self, state: State) -> None:
@@ -154,10 +139,7 @@ class Trainer:
                 ended[row] = end_of(state, row, weights, certificate, margins[row])
         for row, seed in enumerate(state.seeds):
             if row not in ended and (row in ending or self._attempt_over(seed)):
-                fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
-                state.seeds[row] = fresh
-                start = first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
-                state.set_row(row, start)
+                state.restart(row, self.algebra, self.recipe)
         return ended
 
     def _look(self, state: State) -> list[list]:
@@ -176,8 +158,7 @@ class Trainer:
             Z = outputs(tensors, token, bag, self.architecture.activation)
             loss = binary_cross_entropy_with_logits(Z, target, reduction="none").mul_(weight)
             filler = weight == 0
-            right = ((Z > 0) == (target > 0)) | filler
-            right = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)  # of each bag
+            right = self.rows.right(Z)
             margin = Z.abs_().masked_fill_(filler, torch.inf).amin((1, 2))
             found.append((loss.sum((1, 2)), right[:, :-1].sum(1), right.all(1), margin))
         return [torch.cat(parts).tolist() for parts in zip(*found, strict=True)]

@@ -28,6 +28,7 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
+from exactformer.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.depth_one import padded
 from exactformer.training.end_to_end import EndToEndTrainer
@@ -115,8 +116,7 @@ def train_seeds(
     spans = algebra.parenthesized  # what is learned first, in plain notation
     folder = None if out is None else Path(out)
     results: dict[int, Result] = {}
-    state: State | None = None
-    run = ""
+    state, run = State([], {}), ""
     if folder is not None:
         run = _claim(folder, algebra, recipe, seeds, device)
         remove_unfinished(folder)
@@ -129,34 +129,36 @@ def train_seeds(
         for observer in observers:
             observer.ended(result)
     unfinished = [seed for seed in seeds if seed not in results]
-    if state is None or {s.seed for s in state.seeds} != set(unfinished):
-        state = begin(spans, recipe, unfinished) if unfinished else None
-    if state is not None:
+    if {s.seed for s in state.seeds} != set(unfinished):
+        state = begin(spans, recipe, unfinished)
+    if unfinished:
         due = time.monotonic() + CHECKPOINT_SECONDS
-
-        def evaluated(state: State) -> None:
-            nonlocal due
+        trainer = (
+            EndToEndTrainer(spans, recipe, device)
+            if isinstance(recipe, EndToEnd)
+            else Trainer(spans, recipe, device)
+        )
+        state.tensors = {name: tensor.to(device) for name, tensor in state.tensors.items()}
+        while state.seeds:
+            with one_thread():
+                ended = trainer.advance(state)
+            for trained in ended.values():
+                if isinstance(recipe, Recipe) and algebra.notation is Notation.PLAIN:
+                    trained = learn_levels(algebra, trained, recipe)
+                result = _result(algebra, trained)
+                if folder is not None:
+                    _save(folder, result, trained)
+                results[result.seed] = result
+                for observer in observers:
+                    observer.ended(result)
+            if ended:
+                state.keep([row for row in range(len(state.seeds)) if row not in ended])
             if folder is not None and state.seeds and (start := time.monotonic()) >= due:
                 write_checkpoint(folder / CHECKPOINT, state, run)
                 took = time.monotonic() - start  # longer for thousands of seeds
                 due = time.monotonic() + max(CHECKPOINT_SECONDS, 20 * took)
             for observer in observers:
                 observer.evaluated(state)
-
-        trainer = (
-            EndToEndTrainer(spans, recipe, device)
-            if isinstance(recipe, EndToEnd)
-            else Trainer(spans, recipe, device)
-        )
-        for trained in trainer.train(state, evaluated):
-            if isinstance(recipe, Recipe) and algebra.notation is Notation.PLAIN:
-                trained = learn_levels(algebra, trained, recipe)
-            result = _result(algebra, trained)
-            if folder is not None:
-                _save(folder, result, trained)
-            results[result.seed] = result
-            for observer in observers:
-                observer.ended(result)
     if folder is not None:
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return [results[seed] for seed in seeds]

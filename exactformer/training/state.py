@@ -44,8 +44,11 @@ class State:
         self.seeds = [self.seeds[i] for i in rows]
         self.tensors = {name: tensor.detach()[rows] for name, tensor in self.tensors.items()}
 
-    def set_row(self, row: int, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in tensors.items():
+    def restart(self, row: int, algebra: Algebra, recipe: Recipe | EndToEnd) -> None:
+        """The next attempt of a seed, from fresh random numbers."""
+        seed, attempt = self.seeds[row].seed, self.seeds[row].attempt + 1
+        self.seeds[row] = Seed(seed, attempt, spent=self.seeds[row].spent)
+        for name, tensor in first_numbers(algebra, recipe, seed, attempt).items():
             self.tensors[name][row] = tensor
 
 
