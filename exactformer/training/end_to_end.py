@@ -17,14 +17,13 @@ from torch import Tensor
 from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
-from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.encode import encode, pad_slots
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
 from exactformer.training.batches import all_cases
 from exactformer.training.depth_one import depth_one_rows
+from exactformer.training.depth_two import with_targets
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched
 from exactformer.training.parameters import (
     BATCHES,
@@ -215,16 +214,13 @@ class EndToEndTrainer:
 
     def _problems(self, expressions: list[Expression]) -> Problems:
         """Every one of them, with a leading axis of 1."""
-        algebra, D = self.algebra, self.architecture.D
-        ids, inside = pad_slots(expressions)
-        values = np.array([algebra.token_ids[evaluate(e)] for e in expressions])
-        target = torch.zeros(*ids.shape, D)
-        target[range(len(ids)), [e.root for e in expressions], values] = 1
-        weight = np.ones(len(ids), dtype=np.float32)
+        X, inside, target = with_targets(self.algebra, expressions)
+        weight = np.ones(len(X), dtype=np.float32)
         if self.recipe.balanced:
+            values = target.sum(1).argmax(-1).numpy()
             counts = np.bincount(values)
-            weight = (len(ids) / (np.count_nonzero(counts) * counts[values])).astype(np.float32)
-        parts = (encode(ids, D), inside, target, torch.from_numpy(weight))
+            weight = (len(X) / (np.count_nonzero(counts) * counts[values])).astype(np.float32)
+        parts = (X, inside, target, torch.from_numpy(weight))
         return Problems(*(part.to(self.device).unsqueeze(0) for part in parts))
 
     def _indices(

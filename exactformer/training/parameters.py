@@ -3,6 +3,8 @@
 Shapes have the seeds first and are padded as `depth_one` describes; `export` removes the padding.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -64,6 +66,13 @@ def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: 
     hidden = torch.baddbmm(tensors["b_1"], H, tensors["W_1"].flatten(1, 2))
     hidden = hidden.square() if activation == "square" else hidden.relu_()
     return torch.baddbmm(tensors["b_2"], hidden, tensors["W_2"])
+
+
+def stacked(seeds: Sequence[Weights]) -> MLP:
+    """The perceptrons of several seeds as one, with the seeds first."""
+    parts = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
+    named = [torch.stack([getattr(f, name) for f in parts]) for name in LEARNED[1:]]
+    return MLP(*named, activation=parts[0].activation)
 
 
 def export(
