@@ -18,10 +18,9 @@ from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.loop import Trainer
-from exactformer.training.parameters import LEARNED, export, outputs
 from exactformer.training.polish import GRID, _distinct_cases, _polish_some
 from exactformer.training.recipe import recipe_for
-from exactformer.training.state import begin
+from exactformer.training.state import LEARNED, begin, export, outputs
 from tests.algebras import MINUS, S3
 
 ALGEBRAS = [ef.boolean(), ef.arithmetic(), ef.listops(), MINUS, S3]

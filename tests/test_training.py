@@ -22,11 +22,10 @@ from exactformer.domains.catalog import CATALOG, describe
 from exactformer.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.loop import Trainer
-from exactformer.training.parameters import initial
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
 from exactformer.training.record import read_seed_record
 from exactformer.training.run import CHECKPOINT, Observer, summary, train_seeds
-from exactformer.training.state import State, begin
+from exactformer.training.state import State, begin, initial
 from exactformer.verify import verify
 from tests.runs import (
     ARGUMENTS,

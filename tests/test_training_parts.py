@@ -24,16 +24,17 @@ from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.estimators import ASKING, BY_GRADIENT, Memory, answered
 from exactformer.training.loop import Trainer
-from exactformer.training.parameters import (
+from exactformer.training.recipe import Recipe, recipe_for
+from exactformer.training.state import (
     BATCHES,
     LEARNED,
+    State,
+    begin,
     export,
     generator,
     initial,
     outputs,
 )
-from exactformer.training.recipe import Recipe, recipe_for
-from exactformer.training.state import State, begin
 from tests.algebras import MINUS
 
 ROWS = {"boolean": 35, "arithmetic": 531, "listops": 5_901}  # the certificate's

@@ -56,6 +56,14 @@ class Rows:
             bags = one_hot(slot, self.slots).to(self.span.dtype).mT @ self.span
         return bags.unsqueeze(1).expand(-1, self.token.shape[1], -1, -1)
 
+    def cases(self, bags: Float[Tensor, "M B w S D"], seeds: int) -> list[Tensor]:
+        """Tokens, bags, targets and weights of every case: (seeds, rows, D) each, with slots before
+        D for bags. These are each seed's own, or the same for all: M is the seeds' number or 1.
+        """
+        of_rows = (self.token, self.target, self.weight)
+        token, target, weight = (t.flatten(0, 1).expand(seeds, -1, -1) for t in of_rows)
+        return [token, bags.flatten(1, 2).expand(seeds, -1, -1, -1), target, weight]
+
     def right(self, Z: Float[Tensor, "M Bw D"]) -> Bool[Tensor, "M B"]:
         """Whether the outputs of each seed for all rows have the right signs, bag by bag."""
         signs = Z.unflatten(1, self.token.shape[:2]) > 0

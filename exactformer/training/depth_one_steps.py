@@ -1,4 +1,4 @@
-"""Steps of Adam on depth 1, with the gradient written out.
+"""Steps of Adam on depth 1, with the gradient written out; and the batches they learn from.
 
 A graph of operations is not needed for one hidden layer. Without it every large number is made in
 memory that is used again, a few seeds at a time, so that it stays in the processor's cache; and all
@@ -6,19 +6,64 @@ that is learned is one row of numbers for each seed, so that an update is a few 
 computed is what autograd computes, operation by operation, to the last bit.
 
 A step asks nothing of the host: what changes from step to step (batches, Adam's factors) is read
-from tables by counters on the device.
+from tables by counters on the device. The cases of a batch stay in the same memory, into which
+`turn` puts the next ones.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from exactformer.optimizer import Adam
-from exactformer.training.batches import Batches
-from exactformer.training.parameters import LEARNED
+from exactformer.training.depth_one import Rows
+from exactformer.training.state import BATCHES, LEARNED, Seed
 
 CACHED = 1 << 18  # numbers of a hidden layer that stay in a core's cache, with two more like it
+
+
+class Batches:
+    """All cases, in every turn."""
+
+    def __init__(self, cases: Sequence[Tensor]) -> None:
+        self.cases = cases
+
+    def turn(self) -> None:
+        """Nothing else comes up."""
+
+
+class DrawnBatches(Batches):
+    """A few bags in every turn, drawn for each seed; the zero vector is in each batch."""
+
+    def __init__(
+        self, rows: Rows, bags: Tensor, seeds: Sequence[Seed], batch: int, turns: int
+    ) -> None:
+        B, w, D = rows.token.shape
+        n_bags, device = B - 1, rows.token.device
+        chosen = np.full((turns, len(seeds), batch + 1), n_bags)
+        for row, seed in enumerate(seeds):
+            for turn in range(turns):
+                drawn = seed.generator(BATCHES, ahead=turn).integers(n_bags, size=batch)
+                chosen[turn, row, :-1] = drawn
+        self.chosen = torch.from_numpy(chosen).to(device)
+        self.next = torch.zeros(1, dtype=torch.long, device=device)
+        own = torch.arange(len(bags), device=device) * B  # where each seed's own bags begin
+        self.first_bag = own.unsqueeze(-1)
+        weight = rows.weight * (n_bags / batch)
+        self.sources = [t.flatten(1) for t in (rows.token, bags.flatten(0, 1), rows.target, weight)]
+        shape = (len(seeds), (batch + 1) * w)
+        super().__init__([bags.new_empty(*shape, *s) for s in ((D,), bags.shape[-2:], (D,), (D,))])
+
+    def turn(self) -> None:
+        chosen = self.chosen.index_select(0, self.next)[0]
+        of_bags = (chosen + self.first_bag).flatten()
+        of_rows = chosen.flatten()
+        for which, source, case in zip(
+            (of_rows, of_bags, of_rows, of_rows), self.sources, self.cases, strict=True
+        ):
+            torch.index_select(source, 0, which, out=case.view(-1, source.shape[-1]))
+        self.next += 1
 
 
 class DepthOneSteps:

@@ -21,7 +21,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import Weights
 from exactformer.model.encode import encode, pad_slots
-from exactformer.training.parameters import stacked
+from exactformer.training.state import stacked
 
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
 FEW = 1 << 15  # of these, what a core has done sooner than a GPU has been told what to do

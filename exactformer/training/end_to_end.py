@@ -21,19 +21,10 @@ from exactformer.domains.sampling import draw, enumerate_depth, problems_of_dept
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
-from exactformer.training.batches import all_cases
+from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import with_targets
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched
-from exactformer.training.parameters import (
-    BATCHES,
-    LEARNED,
-    NOISE,
-    STRINGS,
-    export,
-    generator,
-    outputs,
-)
 from exactformer.training.recipe import EndToEnd
 from exactformer.training.soft_layer import (
     Constants,
@@ -43,8 +34,18 @@ from exactformer.training.soft_layer import (
     losses,
     problems_right,
 )
-from exactformer.training.state import Seed, State, Trained, end_of
-from exactformer.training.subnormal import subnormals_as_zero
+from exactformer.training.state import (
+    BATCHES,
+    LEARNED,
+    NOISE,
+    STRINGS,
+    Seed,
+    State,
+    Trained,
+    end_of,
+    export,
+    outputs,
+)
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
@@ -99,10 +100,11 @@ class EndToEndTrainer:
         for row, seed in enumerate(state.seeds[rows]):
             if seed.step < self.recipe.steps:
                 continue
-            weights = export(self.algebra, state.tensors, row)
-            trained = end_of(state, row, weights, certify(self.algebra, weights.to("cpu")))
-            if trained.exact or seed.attempt == self.recipe.attempts:
-                ended[row] = trained
+            weights = export(self.algebra, state.tensors, row).to("cpu")
+            certificate = certify(self.algebra, weights)
+            if certificate.findings.exact or seed.attempt == self.recipe.attempts:
+                margin = float(certificate.findings.smallest_margin)
+                ended[row] = end_of(state, row, weights, certificate, margin)
             else:
                 state.restart(row, self.algebra, self.recipe)
         return ended
@@ -125,7 +127,7 @@ class EndToEndTrainer:
                 _chosen(self.depth_two, two, at),
                 None if noise is None else noise[:, at],
             )
-        token, bag, _, _ = all_cases(self.rows, self.bags, len(seeds))
+        token, bag, _, _ = self.rows.cases(self.bags, len(seeds))
         with torch.no_grad():
             Z = outputs(tensors, token, bag, self.architecture.activation)
         bags = self.rows.right(Z)[:, :-1].sum(1)  # without the zero vector
@@ -230,12 +232,8 @@ class EndToEndTrainer:
         count = problems.X.shape[1]
         if count <= batch:
             return None
-        drawn = [
-            generator(seed.seed, seed.attempt, stream, seed.step).integers(
-                count, size=(REPORT_EVERY, batch)
-            )
-            for seed in seeds
-        ]
+        size = (REPORT_EVERY, batch)
+        drawn = [seed.generator(stream).integers(count, size=size) for seed in seeds]
         return torch.from_numpy(np.stack(drawn, 1)).to(self.device)
 
     def _noise(self, seeds: list[Seed]) -> Tensor | None:
@@ -245,7 +243,7 @@ class EndToEndTrainer:
         D, name = self.architecture.D, self.recipe.estimator
         if name not in (*DRAWING, "score"):
             return None
-        draw = [generator(seed.seed, seed.attempt, NOISE, seed.step) for seed in seeds]
+        draw = [seed.generator(NOISE) for seed in seeds]
         if name == "score":
             size = (REPORT_EVERY, self.recipe.gate_draws // 2, D)
             drawn = [rng.standard_normal(size, dtype=np.float32) for rng in draw]

@@ -26,9 +26,8 @@ from exactformer.model.quantize import ternary
 from exactformer.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.gates import rotations
-from exactformer.training.parameters import NOISE, STRINGS, generator
 from exactformer.training.recipe import EstimatorName, Recipe
-from exactformer.training.state import Memory, Seed
+from exactformer.training.state import NOISE, STRINGS, Memory, Seed
 
 BETAS = (0.9, 0.99)  # of Adam on the gate's logits
 
@@ -170,9 +169,7 @@ class Mover:
     tolerance: float  # the error that the right gate may have, as long as depth 1 is not all right
 
     def __post_init__(self) -> None:
-        which = (self.seed.seed, self.seed.attempt)
-        self.strings = generator(*which, STRINGS, self.seed.step)
-        self.noise = generator(*which, NOISE, self.seed.step)
+        self.strings, self.noise = self.seed.generator(STRINGS), self.seed.generator(NOISE)
 
 
 def move_gates(algebra: Algebra, recipe: Recipe, movers: Sequence[Mover], device: str) -> None:

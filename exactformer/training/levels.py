@@ -30,9 +30,8 @@ from exactformer.model.predict import predict
 from exactformer.model.quantize import ternary
 from exactformer.threads import one_thread
 from exactformer.training.estimators import ASKING, answered
-from exactformer.training.parameters import LEVELS, generator
 from exactformer.training.recipe import Recipe
-from exactformer.training.state import Memory, Trained
+from exactformer.training.state import LEVELS, Memory, Trained, generator
 
 LONGEST_TEXT = 5  # tokens
 

@@ -18,24 +18,25 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import Adam
-from exactformer.training.batches import Batches, DrawnBatches, all_cases
+from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import RankProblem, depth_one_rows
-from exactformer.training.depth_one_steps import DepthOneSteps
+from exactformer.training.depth_one_steps import Batches, DepthOneSteps, DrawnBatches
 from exactformer.training.depth_two import gate_problem, right_of
 from exactformer.training.estimators import ASKING, Mover, answered, move_gates
-from exactformer.training.parameters import (
-    CHECKS,
-    LEARNED,
-    RANKS,
-    export,
-    generator,
-    outputs,
-)
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
-from exactformer.training.state import Seed, State, Trained, end_of
-from exactformer.training.subnormal import subnormals_as_zero
+from exactformer.training.state import (
+    CHECKS,
+    LEARNED,
+    RANKS,
+    Seed,
+    State,
+    Trained,
+    end_of,
+    export,
+    outputs,
+)
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
 
@@ -95,7 +96,7 @@ class Trainer:
     def _batches(self, state: State) -> Batches:
         batch, bags = self.recipe.batch, self._bags(state)
         if batch is None:
-            return Batches(all_cases(self.rows, bags, len(state.seeds)))
+            return Batches(self.rows.cases(bags, len(state.seeds)))
         return DrawnBatches(self.rows, bags, state.seeds, batch, self.recipe.look_every)
 
     def _bags(self, state: State) -> Tensor:
@@ -148,7 +149,7 @@ class Trainer:
         cache.
         """
         seeds = len(state.seeds)
-        cases = all_cases(self.rows, self._bags(state), seeds)
+        cases = self.rows.cases(self._bags(state), seeds)
         at_once = 1 if self.rows.token.device.type == "cpu" else seeds
         found = []
         for start in range(0, seeds, at_once):
@@ -170,8 +171,7 @@ class Trainer:
         for row in rows:
             seed = state.seeds[row]
             seed.gate_looks += 1
-            strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
-            weights = self._export(here, row)
+            weights, strings = self._export(here, row), seed.generator(CHECKS)
             problems.append(gate_problem(self.algebra, weights, count, strings))
         right = right_of(problems, [problem.weights.G_PE for problem in problems], self.device)
         return [row for row, solved in zip(rows, right, strict=True) if solved == count]
@@ -201,8 +201,7 @@ class Trainer:
     def _move_rank(self, state: State, row: int) -> None:
         """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
         seed, problem = state.seeds[row], self.rank_problem
-        logits = state.tensors["rank"][row].cpu()
-        noise = generator(seed.seed, seed.attempt, RANKS, seed.step)
+        logits, noise = state.tensors["rank"][row].cpu(), seed.generator(RANKS)
         for _ in range(self.recipe.gate_steps):
             if float(problem.errors(ternary(logits)[None])) == 0:
                 break

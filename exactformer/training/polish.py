@@ -10,11 +10,11 @@ from torch.nn.utils.rnn import pad_sequence
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.optimizer import EPSILON
+from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import Rows
-from exactformer.training.parameters import stacked
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
-from exactformer.training.subnormal import subnormals_as_zero
+from exactformer.training.state import stacked
 
 GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole numbers stay short
 # Exponentials below are subnormal and take long to compute: they are left out.

@@ -57,7 +57,7 @@ SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Layer:
-    """One layer for each of M seeds, with the parameters as `parameters.py` lays them out; their
+    """One layer for each of M seeds, with the parameters as `state.py` lays them out; their
     padding stays out of it. `gate` is one for each seed, or one for each of its problems.
     """
 
