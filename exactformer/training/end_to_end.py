@@ -10,6 +10,8 @@ On the CPU seeds are trained one after the other, so that a seed's bits do not d
 On a GPU they share the leading axis of every tensor; a study may then give each its own constants.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -132,7 +134,7 @@ class EndToEndTrainer:
             Z = outputs(tensors, token, bag, self.architecture.activation)
         bags = self.rows.right(Z)[:, :-1].sum(1)  # without the zero vector
         layer = self._layer(tensors, ternary(tensors["gate"]).unsqueeze(1))
-        solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1), 2)
+        solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1))
         for row, seed in enumerate(seeds):
             seed.step, seed.spent = last, seed.spent + last - first
             seed.loss, seed.depth_one = float(loss[row]), int(bags[row])
@@ -159,11 +161,7 @@ class EndToEndTrainer:
         gradients = dict(zip(PARAMETERS, found, strict=True))
         if recipe.estimator in ("score", "search") and joint_step >= 0:
             few = Problems(*(part[:, : recipe.gate_strings] for part in two))
-            layer = self._layer(tensors, gate)
-
-            def errors(gates: Tensor) -> Tensor:
-                return gate_errors(layer, few, gates)
-
+            errors = partial(gate_errors, self._layer(tensors, gate), few)
             if recipe.estimator == "score" and noise is not None:
                 gradients["gate"] = score_gradient(tensors["gate"], noise, errors, constants)
             elif recipe.estimator == "search" and joint_step % recipe.search_every == 0:
