@@ -40,6 +40,7 @@ from exactformer.training.recipe import (
     EndToEnd,
     Method,
     Recipe,
+    count_bags,
     recipe_by_method,
 )
 from exactformer.training.record import (
@@ -168,7 +169,7 @@ def require_trainable(
     algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> None:
     """Refuse what cannot be trained, before anything is written."""
-    cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
+    cases = count_bags(algebra)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")
     numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
@@ -213,21 +214,9 @@ def _check_estimator(algebra: Algebra, estimator: str) -> None:
 
 
 def describe_run(
-    folder: Path,
-    algebra: Algebra,
-    recipe: Recipe | EndToEnd,
-    seeds: Sequence[int],
-    device: str = "cpu",
+    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str = "cpu"
 ) -> dict[str, Any]:
-    """Write what identifies a run into its folder."""
-    run = _description(algebra, recipe, seeds, device)
-    write_record(folder / RUN, run | {"versions": versions()})
-    return run
-
-
-def _description(
-    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
-) -> dict[str, Any]:
+    """What identifies a run."""
     return {
         "algebra": describe(algebra),
         "recipe": json.loads(json.dumps(asdict(recipe))),
@@ -236,13 +225,18 @@ def _description(
     }
 
 
+def write_run(folder: Path, run: dict[str, Any]) -> None:
+    """What identifies a run, into its folder."""
+    write_record(folder / RUN, run | {"versions": versions()})
+
+
 def _claim(
     folder: Path, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> str:
     """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
     run's description.
     """
-    run = _description(algebra, recipe, seeds, device)
+    run = describe_run(algebra, recipe, seeds, device)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RUN
     if not path.exists():
@@ -251,7 +245,8 @@ def _claim(
                 f"{folder} holds weights of {', '.join(map(str, there))} and no run.json: "
                 f"choose another folder"
             )
-        return content_sha256(describe_run(folder, algebra, recipe, seeds, device))
+        write_run(folder, run)
+        return content_sha256(run)
     try:
         held = read_record(path)
         Place(held).fields((*run, "versions"))
