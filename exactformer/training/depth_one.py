@@ -95,28 +95,24 @@ def depth_one_rows(algebra: Algebra) -> Rows:
     return Rows(token, span, target, weight / weight.sum(), slots)
 
 
-@dataclass(frozen=True)
-class RankProblem:
+@torch.no_grad()
+def rank_errors(rows: Rows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
     """Which rank gate distinguishes the spans of depth 1 that have different values?
 
     The error of a gate is that of the best feedforward there could be behind it: one that gives
     each slot-wise bag the value that most spans with this bag have. It is 1 for a gate that counts
     nothing, under which `5-3` and `3-5` are one bag.
     """
+    nothing = _undecided(rows, torch.zeros_like(gates[0]))
+    distinct, back = torch.unique(gates, dim=0, return_inverse=True)
+    found = torch.stack([_undecided(rows, gate) for gate in distinct])
+    return (found / nothing.clamp(min=1))[back]
 
-    rows: Rows
 
-    @torch.no_grad()
-    def errors(self, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
-        nothing = self._undecided(torch.zeros_like(gates[0]))
-        distinct, back = torch.unique(gates, dim=0, return_inverse=True)
-        found = torch.stack([self._undecided(gate) for gate in distinct])
-        return (found / nothing.clamp(min=1))[back]
-
-    def _undecided(self, gate: Tensor) -> Tensor:
-        """How many spans have another value than the commonest of their bag."""
-        bags = self.rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
-        values = self.rows.target[:-1].sum(1)
-        _, kind = torch.unique(hash_rows(bags.long()), return_inverse=True)
-        counts = values.new_zeros(len(bags), values.shape[-1]).index_add_(0, kind, values)
-        return len(bags) - counts.amax(-1).sum()
+def _undecided(rows: Rows, gate: Tensor) -> Tensor:
+    """How many spans have another value than the commonest of their bag."""
+    bags = rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
+    values = rows.target[:-1].sum(1)
+    _, kind = torch.unique(hash_rows(bags.long()), return_inverse=True)
+    counts = values.new_zeros(len(bags), values.shape[-1]).index_add_(0, kind, values)
+    return len(bags) - counts.amax(-1).sum()

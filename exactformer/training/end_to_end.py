@@ -22,7 +22,6 @@ from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import ternary
-from exactformer.optimizer import Adam
 from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import with_targets
@@ -44,6 +43,7 @@ from exactformer.training.state import (
     Seed,
     State,
     Trained,
+    adam_of,
     end_of,
     export,
     outputs,
@@ -71,22 +71,17 @@ class EndToEndTrainer:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.constants = Constants(recipe, varied)
         self.architecture = paper_architecture(algebra)
-        self.adam = Adam(
-            recipe.steps,
-            recipe.warmup,
-            recipe.warmup_from,
-            recipe.floor,
-            recipe.betas,
-            recipe.clip,
-            recipe.weight_decay if recipe.optimizer == "adamw" else 0.0,
-        )
+        self.adam = adam_of(recipe, recipe.weight_decay if recipe.optimizer == "adamw" else 0.0)
         rate = self.constants("rate")
         feedforward: float | Tensor = rate * self.constants("feedforward_factor")
         self.rates = dict.fromkeys(PARAMETERS, feedforward)
         self.rates["bits"] = rate * self.constants("attention_factor")
         self.rates["gate"] = rate * self.constants("gate_factor")
         self.depth_one = self._problems(list(enumerate_depth(algebra, 1)))
-        self.depth_two = self._problems(self._depth_two())
+        depth_two, most = enumerate_depth(algebra, 2), recipe.depth_two_pool
+        if problems_of_depth(algebra, 2) > most:
+            depth_two = draw(algebra, 2, most, np.random.default_rng(0))
+        self.depth_two = self._problems(list(depth_two))
         self.rows = depth_one_rows(algebra).to(device)
         self.bags = self.rows.bags(None).unsqueeze(0)
         self.loss = torch.compile(self._loss, dynamic=False) if compiled else self._loss
@@ -206,11 +201,6 @@ class EndToEndTrainer:
     def _started(self, step: int) -> Tensor | bool:
         """Whether the gate learns yet; for each seed, if that differs."""
         return self.constants("gate_start", 1) * self.recipe.steps <= step
-
-    def _depth_two(self) -> list[Expression]:
-        if problems_of_depth(self.algebra, 2) <= self.recipe.depth_two_pool:
-            return list(enumerate_depth(self.algebra, 2))
-        return list(draw(self.algebra, 2, self.recipe.depth_two_pool, np.random.default_rng(0)))
 
     def _problems(self, expressions: list[Expression]) -> Problems:
         """Every one of them, with a leading axis of 1."""

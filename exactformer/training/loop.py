@@ -8,6 +8,8 @@ a seed that is not exact starts again from fresh random weights. On the CPU the 
 the same bits whichever others are trained beside it and however often the run was interrupted.
 """
 
+from functools import partial
+
 import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
@@ -17,9 +19,8 @@ from exactformer.domains.algebra import Algebra
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
-from exactformer.optimizer import Adam
 from exactformer.threads import subnormals_as_zero
-from exactformer.training.depth_one import RankProblem, depth_one_rows
+from exactformer.training.depth_one import depth_one_rows, rank_errors
 from exactformer.training.depth_one_steps import Batches, DepthOneSteps, DrawnBatches
 from exactformer.training.depth_two import gate_problem, right_of
 from exactformer.training.estimators import ASKING, Mover, answered, move_gates
@@ -33,6 +34,7 @@ from exactformer.training.state import (
     Seed,
     State,
     Trained,
+    adam_of,
     end_of,
     export,
     outputs,
@@ -47,23 +49,15 @@ class Trainer:
     def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.architecture = paper_architecture(algebra, recipe.width)
-        self.adam = Adam(
-            recipe.steps,
-            recipe.warmup,
-            recipe.warmup_from,
-            recipe.floor,
-            recipe.betas,
-            recipe.clip,
-        )
+        self.adam = adam_of(recipe)
         every_step = range(recipe.steps + recipe.look_every)
         self.factors = self.adam.factors(every_step, (step + 1 for step in every_step)).to(device)
         self.rates: dict[str, float] = dict.fromkeys(LEARNED, recipe.feedforward_rate)
         self.rates["bits"] = recipe.attention_rate
         rows = depth_one_rows(algebra)
-        self.rank_problem = RankProblem(rows)
+        self.rank_errors = partial(rank_errors, rows)
         self.rows = rows.to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
-        self.gate_from = recipe.gate_from * self.n_bags
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
         self.ranked_by = torch.empty(0, device=device)  # the rank gates that `bags` was made with
 
@@ -120,7 +114,8 @@ class Trainer:
             if "rank" in state.tensors and not learned[row]:
                 self._move_rank(state, row)
         here = {name: tensor.cpu() for name, tensor in state.tensors.items() if "." not in name}
-        nearly = [r for r, count in enumerate(counts) if count >= self.gate_from]
+        enough = self.recipe.gate_from * self.n_bags
+        nearly = [row for row, count in enumerate(counts) if count >= enough]
         self._move_gates(state, here, {r: 0.0 if learned[r] else NEARLY_RIGHT for r in nearly})
         finished = self._finished(
             state, here, [row for row, all_right in enumerate(learned) if all_right]
@@ -200,13 +195,13 @@ class Trainer:
 
     def _move_rank(self, state: State, row: int) -> None:
         """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
-        seed, problem = state.seeds[row], self.rank_problem
+        seed = state.seeds[row]
         logits, noise = state.tensors["rank"][row].cpu(), seed.generator(RANKS)
         for _ in range(self.recipe.gate_steps):
-            if float(problem.errors(ternary(logits)[None])) == 0:
+            if float(self.rank_errors(ternary(logits)[None])) == 0:
                 break
             asking = ASKING[self.recipe.estimator](logits, 0.0, noise, seed.rank_memory)
-            logits = answered(asking, problem.errors)
+            logits = answered(asking, self.rank_errors)
         state.tensors["rank"][row] = logits.to(self.device)
 
     def _export(self, tensors: dict[str, Tensor], row: int) -> Weights:

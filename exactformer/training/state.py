@@ -17,6 +17,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import binary, ternary
+from exactformer.optimizer import Adam
 from exactformer.training.depth_one import padded
 from exactformer.training.recipe import EndToEnd, Recipe
 
@@ -93,6 +94,12 @@ def begin(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int]) -> 
     rows = [first_numbers(algebra, recipe, seed, attempt=1) for seed in seeds]
     tensors = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
     return State([Seed(seed) for seed in seeds], tensors)
+
+
+def adam_of(recipe: Recipe | EndToEnd, weight_decay: float = 0.0) -> Adam:
+    """What updates the numbers, with the schedule of a recipe."""
+    schedule = (recipe.steps, recipe.warmup, recipe.warmup_from, recipe.floor)
+    return Adam(*schedule, recipe.betas, recipe.clip, weight_decay)
 
 
 def first_numbers(
