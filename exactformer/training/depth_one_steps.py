@@ -106,20 +106,13 @@ class DepthOneSteps:
         self.gradient = torch.empty_like(self.learned)
         wide = batches.cases[0].shape[1] * learned["b_1"].shape[-1]
         at_once = max(1, CACHED // wide) if device.type == "cpu" else seeds
+        learned["P"], gradients["P"] = self.routes, self.of_routes
+        groups = [slice(start, start + at_once) for start in range(0, seeds, at_once)]
         memory: dict[str, Tensor] = {}
-        self.parts: list[_SomeSeeds] = []
-        for start in range(0, seeds, at_once):
-            some = slice(start, start + at_once)
-            self.parts.append(
-                _SomeSeeds(
-                    [tensor[some] for tensor in (self.routes, self.of_routes)],
-                    {name: tensor[some] for name, tensor in learned.items()},
-                    {name: tensor[some] for name, tensor in gradients.items()},
-                    [tensor[some] for tensor in batches.cases],
-                    memory,
-                    activation,
-                )
-            )
+        self.parts = [
+            _SomeSeeds(some, learned, gradients, batches.cases, memory, activation)
+            for some in groups
+        ]
 
     def unpacked(self) -> dict[str, Tensor]:
         """The tensors by name, as they are now."""
@@ -164,11 +157,11 @@ class DepthOneSteps:
 
 
 class _SomeSeeds:
-    """The gradients of a few seeds: all tensors that a step needs, with these seeds first."""
+    """The gradients of a few seeds: of all tensors that a step needs, what these seeds have."""
 
     def __init__(
         self,
-        routes: Sequence[Tensor],
+        some: slice,
         learned: dict[str, Tensor],
         gradients: dict[str, Tensor],
         cases: Sequence[Tensor],
@@ -176,12 +169,12 @@ class _SomeSeeds:
         activation: str,
     ) -> None:
         """`memory` is for numbers between; those of other seeds come into it later."""
-        self.P, self.of_P = routes
-        self.W_1, self.of_W_1 = (named["W_1"].flatten(1, 2) for named in (learned, gradients))
-        self.b_1, self.of_b_1 = learned["b_1"], gradients["b_1"]
-        self.W_2, self.of_W_2 = learned["W_2"], gradients["W_2"]
-        self.b_2, self.of_b_2 = learned["b_2"], gradients["b_2"]
-        self.token, self.bag, self.target, self.weight = cases
+        self.P, self.of_P = learned["P"][some], gradients["P"][some]
+        self.W_1, self.of_W_1 = (named["W_1"][some].flatten(1, 2) for named in (learned, gradients))
+        self.b_1, self.of_b_1 = learned["b_1"][some], gradients["b_1"][some]
+        self.W_2, self.of_W_2 = learned["W_2"][some], gradients["W_2"][some]
+        self.b_2, self.of_b_2 = learned["b_2"][some], gradients["b_2"][some]
+        self.token, self.bag, self.target, self.weight = (case[some] for case in cases)
         self.square = activation == "square"
 
         def kept(name: str, shape: Sequence[int]) -> Tensor:
