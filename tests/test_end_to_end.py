@@ -22,11 +22,10 @@ from exactformer.paper.end_to_end import FRESH_SEEDS, SHIPPED, UNPULLED, end_to_
 from exactformer.paper.estimator_study import SHIPPED as STUDY
 from exactformer.paper.estimator_tables import estimators
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
-from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import PAPER_SEEDS, end_to_end_recipe
 from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.training.soft_layer import Constants, Layer, losses
-from exactformer.training.state import begin
+from exactformer.training.state import begin, export, initial
 from tests.algebras import MINUS
 from tests.runs import Enough, StopAtFirstLook, exactformer, weights
 from tests.test_cli_model import refused

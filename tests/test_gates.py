@@ -18,10 +18,9 @@ from exactformer.training.gates import (
     score_gradient,
     searched,
 )
-from exactformer.training.parameters import export
 from exactformer.training.recipe import end_to_end_recipe
 from exactformer.training.soft_layer import Constants, Layer, Problems, gate_errors
-from exactformer.training.state import begin
+from exactformer.training.state import begin, export
 
 BOOLEAN = ef.boolean()
 

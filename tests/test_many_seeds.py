@@ -18,10 +18,9 @@ from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.loop import Trainer
-from exactformer.training.parameters import LEARNED, export, outputs
 from exactformer.training.polish import GRID, _distinct_cases, _polish_some
 from exactformer.training.recipe import recipe_for
-from exactformer.training.state import begin
+from exactformer.training.state import LEARNED, begin, export, outputs
 from tests.algebras import MINUS, S3
 
 ALGEBRAS = [ef.boolean(), ef.arithmetic(), ef.listops(), MINUS, S3]
@@ -79,8 +78,7 @@ def problems_of(algebra: Algebra, seeds: int) -> tuple[list[GateProblem], list[T
     rng = np.random.default_rng(1)
     state = begin(algebra, replace(recipe_for(algebra), spread=0.3), range(seeds))
     problems = [
-        gate_problem(algebra, export(algebra, state.tensors, row), 4, 0.0, rng)
-        for row in range(seeds)
+        gate_problem(algebra, export(algebra, state.tensors, row), 4, rng) for row in range(seeds)
     ]
     right = ef.construct(algebra).weights.G_PE.numpy()
     gates = [

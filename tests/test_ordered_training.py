@@ -1,6 +1,7 @@
 """Ordered operators learned from random weights: the rank gate, the slots, the proof."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ from exactformer.model.circuit import ranks
 from exactformer.model.construct import bags, rank_gate
 from exactformer.model.encode import encode
 from exactformer.model.quantize import ternary
-from exactformer.training.depth_one import RankProblem, depth_one_rows
-from exactformer.training.estimators import RANK_ESTIMATORS
+from exactformer.training.depth_one import depth_one_rows, rank_errors
+from exactformer.training.estimators import ASKING, answered
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.verify import verify
@@ -62,7 +63,6 @@ def test_slots_of_rows_are_those_of_the_circuit(ordered):
 def test_the_error_of_a_gate_is_that_of_the_best_table(ordered):
     """Against counting by dictionary; nothing counted is 1, the right gate 0."""
     rows, D = depth_one_rows(ordered), len(ordered.vocabulary)
-    problem = RankProblem(rows)
     values = rows.target[:-1].sum(1).argmax(-1).tolist()
 
     def wrong(gate: torch.Tensor) -> int:
@@ -74,16 +74,16 @@ def test_the_error_of_a_gate_is_that_of_the_best_table(ordered):
     generator = torch.Generator().manual_seed(1)
     gates = torch.randint(-1, 2, (20, D), generator=generator).float()
     gates = torch.cat([gates, torch.zeros(1, D), rank_gate(ordered)[None]])
-    errors = problem.errors(gates)
+    errors = rank_errors(rows, gates)
     nothing = wrong(torch.zeros(D))
     assert nothing > 0
     assert errors.tolist() == pytest.approx([wrong(gate) / nothing for gate in gates])
     assert errors[-2:].tolist() == [1, 0]
 
 
-@pytest.mark.parametrize("name", RANK_ESTIMATORS)
+@pytest.mark.parametrize("name", ASKING)
 def test_an_estimator_finds_a_rank_gate(ordered, name):
-    problem = RankProblem(depth_one_rows(ordered))
+    errors = partial(rank_errors, depth_one_rows(ordered))
     solved = 0
     for seed in range(5):
         noise, memory = np.random.default_rng(seed), {}
@@ -91,8 +91,8 @@ def test_an_estimator_finds_a_rank_gate(ordered, name):
             len(ordered.vocabulary), generator=torch.Generator().manual_seed(seed)
         )
         for _ in itertools.repeat(None, 100):
-            logits = RANK_ESTIMATORS[name](logits, problem, noise, memory)
-            if problem.errors(ternary(logits)[None]) == 0:
+            logits = answered(ASKING[name](logits, 0.0, noise, memory), errors)
+            if errors(ternary(logits)[None]) == 0:
                 solved += 1
                 break
     assert solved >= 4

@@ -6,9 +6,8 @@ import pytest
 
 from exactformer.domains.catalog import boolean
 from exactformer.model.feedforward import MLP
-from exactformer.training.parameters import export
 from exactformer.training.recipe import Recipe, recipe_by_method, recipe_for
-from exactformer.training.state import begin
+from exactformer.training.state import begin, export
 
 
 def test_recipes():

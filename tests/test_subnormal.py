@@ -4,9 +4,9 @@ import pytest
 import torch
 
 import exactformer as ef
+from exactformer.threads import subnormals_as_zero
 from exactformer.training import loop
 from exactformer.training.run import Observer, train_seeds
-from exactformer.training.subnormal import subnormals_as_zero
 
 SMALLEST = torch.tensor(torch.finfo(torch.float32).tiny)
 

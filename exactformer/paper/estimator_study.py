@@ -24,9 +24,8 @@ from exactformer.model.construct import gate as constructed_gate
 from exactformer.paper.baseline_records import device_name
 from exactformer.paper.files import Record, find_record, write_record
 from exactformer.training.end_to_end import EndToEndTrainer
-from exactformer.training.parameters import export
 from exactformer.training.recipe import EndToEnd, end_to_end_recipe
-from exactformer.training.state import begin
+from exactformer.training.state import begin, export
 from exactformer.training.workers import start_workers
 
 SHIPPED = Path(__file__).parent / "records" / "estimators"

@@ -20,8 +20,8 @@ from exactformer.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NAMES, NORMAL, PAGE, SMALL, constrained, drawn, writes
 from exactformer.paper.loss_curves import Curve, Curves, loss_curves
-from exactformer.training.parameters import export, initial
 from exactformer.training.recipe import end_to_end_recipe, recipe_for
+from exactformer.training.state import export, initial
 from exactformer.weightfile import Arrays
 
 

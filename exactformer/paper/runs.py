@@ -11,7 +11,7 @@ from rich.console import Console
 from exactformer.domains.catalog import CATALOG
 from exactformer.training.display import Terminal
 from exactformer.training.recipe import EndToEnd, Recipe, recipe_by_method
-from exactformer.training.run import RUN, Result, describe_run, train_seeds
+from exactformer.training.run import RUN, Result, describe_run, train_seeds, write_run
 from exactformer.training.workers import start_workers
 from exactformer.weightfile import write_atomically
 
@@ -89,6 +89,6 @@ def _join(run: Run, parts: Sequence[Run]) -> None:
         for path in part.folder.iterdir():
             if path.name != RUN:
                 write_atomically(run.folder / path.name, path.read_bytes())
-    describe_run(run.folder, CATALOG[run.task](), run.recipe, run.seeds)
+    write_run(run.folder, describe_run(CATALOG[run.task](), run.recipe, run.seeds))
     for part in parts:
         shutil.rmtree(part.folder)

@@ -1,13 +1,19 @@
-"""Shards of a sweep on this machine: a process for each core, or several that share a GPU."""
+"""Shards of a sweep on this machine, a process for each core, or several that share a GPU; or on
+the nodes of a cluster: then their files come back, and are written here.
+"""
 
 import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import torch
+
+from exactformer.cluster import connected
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe
 from exactformer.progress import bar
@@ -43,7 +49,7 @@ def save_shard(folder: Path, shard: Shard, files: Mapping[str, bytes]) -> None:
     """
     out = folder / shard.name
     out.mkdir(parents=True, exist_ok=True)
-    records = {_record(seed) for seed in shard.seeds}
+    records = {f"{seed}.json" for seed in shard.seeds}
     for name in sorted(files, key=lambda name: name in records):
         write_atomically(out / name, files[name])
     (out / CHECKPOINT).unlink(missing_ok=True)  # of a run that was interrupted in there
@@ -56,11 +62,7 @@ def is_finished(folder: Path, shard: Shard) -> bool:
 def _count_finished(folder: Path, shard: Shard) -> int:
     out = folder / shard.name
     there = set(os.listdir(out)) if out.is_dir() else set()
-    return sum(_record(seed) in there for seed in shard.seeds)
-
-
-def _record(seed: int) -> str:
-    return f"{seed}.json"
+    return sum(f"{seed}.json" in there for seed in shard.seeds)
 
 
 def claim(
@@ -104,32 +106,6 @@ def claim(
     return shards
 
 
-def run_shards(
-    shards: Sequence[Shard], folder: Path, device: str = "cpu", workers: int | None = None
-) -> None:
-    """Run what is not finished, `workers` shards at a time: by default one for each core, and up to
-    SHARING for a GPU.
-    """
-    unfinished = [shard for shard in shards if not is_finished(folder, shard)]
-    if not unfinished:
-        return
-    if workers is None:
-        cores = os.cpu_count() or 1
-        workers = cores if device == "cpu" else min(cores, SHARING)
-    progress = Progress(shards, folder)
-    with start_workers(min(workers, len(unfinished))) as pool, bar() as tell:
-        waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in unfinished}
-        while waiting:
-            done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
-            for future in done:
-                future.result()
-            tell("seeds", progress.look(), progress.total)
-
-
-def _run_quietly(shard: Shard, folder: Path, device: str) -> None:
-    run_shard(shard, folder, device)  # its files are on the disk
-
-
 class Progress:
     """How many seeds are finished, by their records on the disk; a line now and then."""
 
@@ -154,6 +130,43 @@ class Progress:
         return done
 
 
+def _run_here(
+    shards: Sequence[Shard], folder: Path, device: str, workers: int | None, progress: Progress
+) -> None:
+    """`workers` shards at a time: by default one for each core, and up to SHARING for a GPU."""
+    if workers is None:
+        cores = os.cpu_count() or 1
+        workers = cores if device == "cpu" else min(cores, SHARING)
+    with start_workers(min(workers, len(shards))) as pool, bar() as tell:
+        waiting = {pool.submit(_run_quietly, shard, folder, device) for shard in shards}
+        while waiting:
+            done, waiting = wait(waiting, LOOK_SECONDS, FIRST_COMPLETED)
+            for future in done:
+                future.result()
+            tell("seeds", progress.look(), progress.total)
+
+
+def _run_quietly(shard: Shard, folder: Path, device: str) -> None:
+    run_shard(shard, folder, device)  # its files are on the disk
+
+
+def _run_on_cluster(
+    address: str, shards: Sequence[Shard], folder: Path, device: str, progress: Progress
+) -> None:
+    """A shard for each CPU at a time, and up to SHARING for each GPU."""
+    kind = device.partition(":")[0]  # which one is for the cluster to choose
+    gpus = 0 if kind == "cpu" else 1 / SHARING
+    with connected(address) as cluster, bar() as tell:
+        for number, files in cluster.as_they_come(partial(_run_there, kind), shards, gpus=gpus):
+            save_shard(folder, shards[number], files)
+            tell("seeds", progress.look(), progress.total)
+
+
+def _run_there(device: str, shard: Shard) -> Files:
+    torch.set_num_threads(1)  # as on one machine: other shards have the other cores
+    return run_shard(shard, device=device)
+
+
 def sweep(
     algebra: Algebra,
     seeds: Sequence[int],
@@ -169,12 +182,13 @@ def sweep(
     sweep goes on; returns its shards, whose results `read_rows` reads. `ray` is the address of a
     cluster whose nodes train them.
     """
-    elsewhere = ray is not None
-    shards = claim(Path(out), algebra, seeds, settings or {}, device, block, elsewhere=elsewhere)
-    if ray is None:
-        run_shards(shards, Path(out), device, workers)
-    else:
-        from exactformer.sweep.on_cluster import run_on_cluster
-
-        run_on_cluster(ray, shards, Path(out), device)
+    folder, elsewhere = Path(out), ray is not None
+    shards = claim(folder, algebra, seeds, settings or {}, device, block, elsewhere=elsewhere)
+    unfinished = [shard for shard in shards if not is_finished(folder, shard)]
+    if unfinished:
+        progress = Progress(shards, folder)
+        if ray is None:
+            _run_here(unfinished, folder, device, workers, progress)
+        else:
+            _run_on_cluster(ray, unfinished, folder, device, progress)
     return shards

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import factorial, prod
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn.functional import one_hot
 
@@ -56,6 +56,19 @@ class Rows:
             bags = one_hot(slot, self.slots).to(self.span.dtype).mT @ self.span
         return bags.unsqueeze(1).expand(-1, self.token.shape[1], -1, -1)
 
+    def cases(self, bags: Float[Tensor, "M B w S D"], seeds: int) -> list[Tensor]:
+        """Tokens, bags, targets and weights of every case: (seeds, rows, D) each, with slots before
+        D for bags. These are each seed's own, or the same for all: M is the seeds' number or 1.
+        """
+        of_rows = (self.token, self.target, self.weight)
+        token, target, weight = (t.flatten(0, 1).expand(seeds, -1, -1) for t in of_rows)
+        return [token, bags.flatten(1, 2).expand(seeds, -1, -1, -1), target, weight]
+
+    def right(self, Z: Float[Tensor, "M Bw D"]) -> Bool[Tensor, "M B"]:
+        """Whether the outputs of each seed for all rows have the right signs, bag by bag."""
+        signs = Z.unflatten(1, self.token.shape[:2]) > 0
+        return ((signs == (self.target > 0)) | (self.weight == 0)).flatten(2).all(2)
+
 
 def depth_one_rows(algebra: Algebra) -> Rows:
     vocabulary = len(algebra.vocabulary)
@@ -82,29 +95,24 @@ def depth_one_rows(algebra: Algebra) -> Rows:
     return Rows(token, span, target, weight / weight.sum(), slots)
 
 
-@dataclass(frozen=True)
-class RankProblem:
+@torch.no_grad()
+def rank_errors(rows: Rows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
     """Which rank gate distinguishes the spans of depth 1 that have different values?
 
     The error of a gate is that of the best feedforward there could be behind it: one that gives
     each slot-wise bag the value that most spans with this bag have. It is 1 for a gate that counts
     nothing, under which `5-3` and `3-5` are one bag.
     """
+    nothing = _undecided(rows, torch.zeros_like(gates[0]))
+    distinct, back = torch.unique(gates, dim=0, return_inverse=True)
+    found = torch.stack([_undecided(rows, gate) for gate in distinct])
+    return (found / nothing.clamp(min=1))[back]
 
-    rows: Rows
-    tolerance: float = 0.0
 
-    @torch.no_grad()
-    def errors(self, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
-        nothing = self._undecided(torch.zeros_like(gates[0]))
-        distinct, back = torch.unique(gates, dim=0, return_inverse=True)
-        found = torch.stack([self._undecided(gate) for gate in distinct])
-        return (found / nothing.clamp(min=1))[back]
-
-    def _undecided(self, gate: Tensor) -> Tensor:
-        """How many spans have another value than the commonest of their bag."""
-        bags = self.rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
-        values = self.rows.target[:-1].sum(1)
-        _, kind = torch.unique(hash_rows(bags.long()), return_inverse=True)
-        counts = values.new_zeros(len(bags), values.shape[-1]).index_add_(0, kind, values)
-        return len(bags) - counts.amax(-1).sum()
+def _undecided(rows: Rows, gate: Tensor) -> Tensor:
+    """How many spans have another value than the commonest of their bag."""
+    bags = rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
+    values = rows.target[:-1].sum(1)
+    _, kind = torch.unique(hash_rows(bags.long()), return_inverse=True)
+    counts = values.new_zeros(len(bags), values.shape[-1]).index_add_(0, kind, values)
+    return len(bags) - counts.amax(-1).sum()

@@ -1,4 +1,4 @@
-"""Steps of Adam on depth 1, with the gradient written out.
+"""Steps of Adam on depth 1, with the gradient written out; and the batches they learn from.
 
 A graph of operations is not needed for one hidden layer. Without it every large number is made in
 memory that is used again, a few seeds at a time, so that it stays in the processor's cache; and all
@@ -6,19 +6,64 @@ that is learned is one row of numbers for each seed, so that an update is a few 
 computed is what autograd computes, operation by operation, to the last bit.
 
 A step asks nothing of the host: what changes from step to step (batches, Adam's factors) is read
-from tables by counters on the device.
+from tables by counters on the device. The cases of a batch stay in the same memory, into which
+`turn` puts the next ones.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from exactformer.optimizer import Adam
-from exactformer.training.batches import Batches
-from exactformer.training.parameters import LEARNED
+from exactformer.training.depth_one import Rows
+from exactformer.training.state import BATCHES, LEARNED, Seed
 
 CACHED = 1 << 18  # numbers of a hidden layer that stay in a core's cache, with two more like it
+
+
+class Batches:
+    """All cases, in every turn."""
+
+    def __init__(self, cases: Sequence[Tensor]) -> None:
+        self.cases = cases
+
+    def turn(self) -> None:
+        """Nothing else comes up."""
+
+
+class DrawnBatches(Batches):
+    """A few bags in every turn, drawn for each seed; the zero vector is in each batch."""
+
+    def __init__(
+        self, rows: Rows, bags: Tensor, seeds: Sequence[Seed], batch: int, turns: int
+    ) -> None:
+        B, w, D = rows.token.shape
+        n_bags, device = B - 1, rows.token.device
+        chosen = np.full((turns, len(seeds), batch + 1), n_bags)
+        for row, seed in enumerate(seeds):
+            for turn in range(turns):
+                drawn = seed.generator(BATCHES, ahead=turn).integers(n_bags, size=batch)
+                chosen[turn, row, :-1] = drawn
+        self.chosen = torch.from_numpy(chosen).to(device)
+        self.next = torch.zeros(1, dtype=torch.long, device=device)
+        own = torch.arange(len(bags), device=device) * B  # where each seed's own bags begin
+        self.first_bag = own.unsqueeze(-1)
+        weight = rows.weight * (n_bags / batch)
+        self.sources = [t.flatten(1) for t in (rows.token, bags.flatten(0, 1), rows.target, weight)]
+        shape = (len(seeds), (batch + 1) * w)
+        super().__init__([bags.new_empty(*shape, *s) for s in ((D,), bags.shape[-2:], (D,), (D,))])
+
+    def turn(self) -> None:
+        chosen = self.chosen.index_select(0, self.next)[0]
+        of_bags = (chosen + self.first_bag).flatten()
+        of_rows = chosen.flatten()
+        for which, source, case in zip(
+            (of_rows, of_bags, of_rows, of_rows), self.sources, self.cases, strict=True
+        ):
+            torch.index_select(source, 0, which, out=case.view(-1, source.shape[-1]))
+        self.next += 1
 
 
 class DepthOneSteps:
@@ -61,20 +106,13 @@ class DepthOneSteps:
         self.gradient = torch.empty_like(self.learned)
         wide = batches.cases[0].shape[1] * learned["b_1"].shape[-1]
         at_once = max(1, CACHED // wide) if device.type == "cpu" else seeds
+        learned["P"], gradients["P"] = self.routes, self.of_routes
+        groups = [slice(start, start + at_once) for start in range(0, seeds, at_once)]
         memory: dict[str, Tensor] = {}
-        self.parts: list[_SomeSeeds] = []
-        for start in range(0, seeds, at_once):
-            some = slice(start, start + at_once)
-            self.parts.append(
-                _SomeSeeds(
-                    [tensor[some] for tensor in (self.routes, self.of_routes)],
-                    {name: tensor[some] for name, tensor in learned.items()},
-                    {name: tensor[some] for name, tensor in gradients.items()},
-                    [tensor[some] for tensor in batches.cases],
-                    memory,
-                    activation,
-                )
-            )
+        self.parts = [
+            _SomeSeeds(some, learned, gradients, batches.cases, memory, activation)
+            for some in groups
+        ]
 
     def unpacked(self) -> dict[str, Tensor]:
         """The tensors by name, as they are now."""
@@ -119,11 +157,11 @@ class DepthOneSteps:
 
 
 class _SomeSeeds:
-    """The gradients of a few seeds: all tensors that a step needs, with these seeds first."""
+    """The gradients of a few seeds: of all tensors that a step needs, what these seeds have."""
 
     def __init__(
         self,
-        routes: Sequence[Tensor],
+        some: slice,
         learned: dict[str, Tensor],
         gradients: dict[str, Tensor],
         cases: Sequence[Tensor],
@@ -131,12 +169,12 @@ class _SomeSeeds:
         activation: str,
     ) -> None:
         """`memory` is for numbers between; those of other seeds come into it later."""
-        self.P, self.of_P = routes
-        self.W_1, self.of_W_1 = (named["W_1"].flatten(1, 2) for named in (learned, gradients))
-        self.b_1, self.of_b_1 = learned["b_1"], gradients["b_1"]
-        self.W_2, self.of_W_2 = learned["W_2"], gradients["W_2"]
-        self.b_2, self.of_b_2 = learned["b_2"], gradients["b_2"]
-        self.token, self.bag, self.target, self.weight = cases
+        self.P, self.of_P = learned["P"][some], gradients["P"][some]
+        self.W_1, self.of_W_1 = (named["W_1"][some].flatten(1, 2) for named in (learned, gradients))
+        self.b_1, self.of_b_1 = learned["b_1"][some], gradients["b_1"][some]
+        self.W_2, self.of_W_2 = learned["W_2"][some], gradients["W_2"][some]
+        self.b_2, self.of_b_2 = learned["b_2"][some], gradients["b_2"][some]
+        self.token, self.bag, self.target, self.weight = (case[some] for case in cases)
         self.square = activation == "square"
 
         def kept(name: str, shape: Sequence[int]) -> Tensor:

@@ -7,7 +7,7 @@ feedforward are computed once for each distinct pair of a state and a cluster.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,11 +16,12 @@ from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import Weights
 from exactformer.model.encode import encode, pad_slots
-from exactformer.model.feedforward import MLP
+from exactformer.training.state import stacked
 
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
 FEW = 1 << 15  # of these, what a core has done sooner than a GPU has been told what to do
@@ -35,27 +36,25 @@ class GateProblem:
     X: Tensor  # (s, n, D); all on the CPU
     inside: Tensor  # (s, n)
     target: Tensor  # (s, n, D): the value at the outermost operator, zero elsewhere
-    tolerance: float  # the error that the right gate may have, as long as depth 1 is not all right
-
-    def errors(self, gates: Tensor) -> Tensor:
-        return try_gates([self], [gates])[0][0]
-
-    def right(self, gate: Tensor) -> int:
-        """How many of the expressions come out right in every position."""
-        return right_of([self], [gate])[0]
 
 
 def gate_problem(
-    algebra: Algebra, weights: Weights, count: int, tolerance: float, rng: np.random.Generator
+    algebra: Algebra, weights: Weights, count: int, rng: np.random.Generator
 ) -> GateProblem:
-    expressions = draw(algebra, 2, count, rng)
+    return GateProblem(weights, *with_targets(algebra, draw(algebra, 2, count, rng)))
+
+
+def with_targets(
+    algebra: Algebra, expressions: Sequence[Expression]
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Expressions one-hot, where they are, and what must become of them, as above."""
     ids, inside = pad_slots(expressions)
     D = len(algebra.vocabulary)
     target = torch.zeros(*ids.shape, D)
     roots = [expression.root for expression in expressions]
     values = [algebra.token_ids[evaluate(expression)] for expression in expressions]
-    target[range(count), roots, values] = 1
-    return GateProblem(weights, encode(ids, D), inside, target, tolerance)
+    target[range(len(ids)), roots, values] = 1
+    return encode(ids, D), inside, target
 
 
 @torch.no_grad()
@@ -90,10 +89,16 @@ def right_of(
 def _distinct(gates: Tensor) -> tuple[Tensor, Tensor]:
     """Different gates, and which of them each is."""
     places = torch.arange(1, gates.shape[-1] + 1, device=gates.device)
-    _, back = torch.unique((gates.long() * _mixed(places)).sum(-1), return_inverse=True)
-    first = torch.zeros(len(gates), dtype=torch.long, device=gates.device)
-    first[back] = torch.arange(len(gates), device=gates.device)
-    return gates[first[: int(back.max()) + 1]], back
+    first, back = _kinds((gates.long() * _mixed(places)).sum(-1))
+    return gates[first], back
+
+
+def _kinds(numbers: Tensor) -> tuple[Tensor, Tensor]:
+    """Where one of each different number is, and which of these each is like."""
+    distinct, kind = torch.unique(numbers, return_inverse=True)
+    first = torch.zeros_like(distinct)
+    first[kind] = torch.arange(len(kind), device=kind.device)
+    return first, kind
 
 
 def _mixed(numbers: Tensor) -> Tensor:
@@ -151,12 +156,7 @@ class _Run:
         self.G_R = None
         if ranks[0] is not None:
             self.G_R = torch.stack([g for g in ranks if g is not None]).to(device)
-        parts = [p.weights.f for p in problems]
-        assert all(isinstance(f, MLP) for f in parts)
-        named = ("W_1", "b_1", "W_2", "b_2")
-        stacked = {name: torch.stack([getattr(f, name) for f in parts]) for name in named}
-        assert isinstance(parts[0], MLP)
-        self.f = replace(parts[0], **stacked).to(device)
+        self.f = stacked([p.weights for p in problems]).to(device)
         answer = torch.stack([p.target.flatten(1).argmax(-1) for p in problems]).to(device)
         self.answer = (answer // D)[self.seed], (answer % D)[self.seed]  # place and value
 
@@ -179,10 +179,7 @@ class _Run:
         S = self.f.slots
         members = _mixed(ids + 1 if slot is None else (ids + 1) * S + slot)
         sums = members.new_zeros(number.numel() // n * (n + 1)).index_add_(0, cluster, members)
-        keys = _mixed(_mixed(_mixed(sums)[cluster] + ids) + seed)
-        distinct, kind = torch.unique(keys, return_inverse=True)
-        first = torch.zeros_like(distinct)
-        first[kind] = torch.arange(len(kind), device=kind.device)
+        first, kind = _kinds(_mixed(_mixed(_mixed(sums)[cluster] + ids) + seed))
 
         H = self._received(first, cluster, ids, seed, slot)
         everyone = torch.arange(len(self.W_Q), device=seed.device)

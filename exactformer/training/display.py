@@ -13,9 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.units import slots_of
 from exactformer.progress import WIDE
-from exactformer.training.recipe import EndToEnd, Recipe
+from exactformer.training.recipe import EndToEnd, Recipe, count_bags
 from exactformer.training.run import Observer, Result
 from exactformer.training.state import State
 
@@ -32,7 +31,7 @@ class Terminal(Observer):
         self.algebra, self.recipe, self.seeds, self.console = algebra, recipe, seeds, console
         self.results: dict[int, Result] = {}
         self.state: State | None = None
-        self.bags = algebra.count_cases(every_order=slots_of(algebra) > 1)
+        self.bags = count_bags(algebra)
         staged = isinstance(recipe, Recipe)
         self.depth_two = recipe.strings if staged else recipe.depth_two_batch
         self.started = self.last_line = time.monotonic()

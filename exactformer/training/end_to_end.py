@@ -10,7 +10,7 @@ On the CPU seeds are trained one after the other, so that a seed's bits do not d
 On a GPU they share the leading axis of every tensor; a study may then give each its own constants.
 """
 
-from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import torch
@@ -19,24 +19,13 @@ from torch import Tensor
 from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
-from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.encode import encode, pad_slots
 from exactformer.model.quantize import ternary
-from exactformer.optimizer import Adam
-from exactformer.threads import one_thread
+from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import depth_one_rows
+from exactformer.training.depth_two import with_targets
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched
-from exactformer.training.parameters import (
-    BATCHES,
-    LEARNED,
-    NOISE,
-    STRINGS,
-    export,
-    generator,
-    outputs,
-)
 from exactformer.training.recipe import EndToEnd
 from exactformer.training.soft_layer import (
     Constants,
@@ -46,8 +35,19 @@ from exactformer.training.soft_layer import (
     losses,
     problems_right,
 )
-from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
-from exactformer.training.subnormal import subnormals_as_zero
+from exactformer.training.state import (
+    BATCHES,
+    LEARNED,
+    NOISE,
+    STRINGS,
+    Seed,
+    State,
+    Trained,
+    adam_of,
+    end_of,
+    export,
+    outputs,
+)
 
 PARAMETERS: tuple[str, ...] = (*LEARNED, "gate")
 REPORT_EVERY = 50  # steps
@@ -71,42 +71,40 @@ class EndToEndTrainer:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.constants = Constants(recipe, varied)
         self.architecture = paper_architecture(algebra)
-        self.adam = Adam(
-            recipe.steps,
-            recipe.warmup,
-            recipe.warmup_from,
-            recipe.floor,
-            recipe.betas,
-            recipe.clip,
-            recipe.weight_decay if recipe.optimizer == "adamw" else 0.0,
-        )
+        self.adam = adam_of(recipe, recipe.weight_decay if recipe.optimizer == "adamw" else 0.0)
         rate = self.constants("rate")
         feedforward: float | Tensor = rate * self.constants("feedforward_factor")
         self.rates = dict.fromkeys(PARAMETERS, feedforward)
         self.rates["bits"] = rate * self.constants("attention_factor")
         self.rates["gate"] = rate * self.constants("gate_factor")
         self.depth_one = self._problems(list(enumerate_depth(algebra, 1)))
-        self.depth_two = self._problems(self._depth_two())
+        depth_two, most = enumerate_depth(algebra, 2), recipe.depth_two_pool
+        if problems_of_depth(algebra, 2) > most:
+            depth_two = draw(algebra, 2, most, np.random.default_rng(0))
+        self.depth_two = self._problems(list(depth_two))
         self.rows = depth_one_rows(algebra).to(device)
+        self.bags = self.rows.bags(None).unsqueeze(0)
         self.loss = torch.compile(self._loss, dynamic=False) if compiled else self._loss
 
-    def train(
-        self, state: State, report: Callable[[State], None] = lambda state: None
-    ) -> Iterator[Trained]:
-        """Train the seeds of `state` in place, yielding each as it ends.
-
-        `report` is called now and then, when the state is one that training can go on from.
+    def advance(self, state: State) -> dict[int, Trained]:
+        """Train up to the next report; returns the seeds that have made all their steps, by row,
+        certified. Others start again.
         """
-        state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
-        while state.seeds:
-            rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
-            with one_thread():
-                with subnormals_as_zero():
-                    self.steps(state, rows)
-                ended = self._ended(state, rows)
-            yield from ended.values()
-            state.keep([row for row in range(len(state.seeds)) if row not in ended])
-            report(state)
+        rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
+        with subnormals_as_zero():
+            self.steps(state, rows)
+        ended: dict[int, Trained] = {}
+        for row, seed in enumerate(state.seeds[rows]):
+            if seed.step < self.recipe.steps:
+                continue
+            weights = export(self.algebra, state.tensors, row).to("cpu")
+            certificate = certify(self.algebra, weights)
+            if certificate.findings.exact or seed.attempt == self.recipe.attempts:
+                margin = float(certificate.findings.smallest_margin)
+                ended[row] = end_of(state, row, weights, certificate, margin)
+            else:
+                state.restart(row, self.algebra, self.recipe)
+        return ended
 
     def steps(self, state: State, rows: slice) -> None:
         """As many steps as there are between two reports. All seeds of `rows` are at one step."""
@@ -126,13 +124,12 @@ class EndToEndTrainer:
                 _chosen(self.depth_two, two, at),
                 None if noise is None else noise[:, at],
             )
-        token, bag, target, weight = self._cases(len(seeds))
+        token, bag, _, _ = self.rows.cases(self.bags, len(seeds))
         with torch.no_grad():
             Z = outputs(tensors, token, bag, self.architecture.activation)
-        right = ((Z > 0) == (target > 0)) | (weight == 0)
-        bags = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)[:, :-1].sum(1)
+        bags = self.rows.right(Z)[:, :-1].sum(1)  # without the zero vector
         layer = self._layer(tensors, ternary(tensors["gate"]).unsqueeze(1))
-        solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1), 2)
+        solved = problems_right(layer, _chosen(self.depth_two, two, last - first - 1))
         for row, seed in enumerate(seeds):
             seed.step, seed.spent = last, seed.spent + last - first
             seed.loss, seed.depth_one = float(loss[row]), int(bags[row])
@@ -159,11 +156,7 @@ class EndToEndTrainer:
         gradients = dict(zip(PARAMETERS, found, strict=True))
         if recipe.estimator in ("score", "search") and joint_step >= 0:
             few = Problems(*(part[:, : recipe.gate_strings] for part in two))
-            layer = self._layer(tensors, gate)
-
-            def errors(gates: Tensor) -> Tensor:
-                return gate_errors(layer, few, gates)
-
+            errors = partial(gate_errors, self._layer(tensors, gate), few)
             if recipe.estimator == "score" and noise is not None:
                 gradients["gate"] = score_gradient(tensors["gate"], noise, errors, constants)
             elif recipe.estimator == "search" and joint_step % recipe.search_every == 0:
@@ -209,40 +202,15 @@ class EndToEndTrainer:
         """Whether the gate learns yet; for each seed, if that differs."""
         return self.constants("gate_start", 1) * self.recipe.steps <= step
 
-    def _ended(self, state: State, rows: slice) -> dict[int, Trained]:
-        """The seeds that have made all their steps, certified; or started again."""
-        ended: dict[int, Trained] = {}
-        for row, seed in enumerate(state.seeds[rows]):
-            if seed.step < self.recipe.steps:
-                continue
-            weights = export(self.algebra, state.tensors, row)
-            trained = end_of(state, row, weights, certify(self.algebra, weights.to("cpu")))
-            if trained.exact or seed.attempt == self.recipe.attempts:
-                ended[row] = trained
-                continue
-            fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
-            state.seeds[row] = fresh
-            numbers = first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
-            state.set_row(row, numbers)
-        return ended
-
-    def _depth_two(self) -> list[Expression]:
-        if problems_of_depth(self.algebra, 2) <= self.recipe.depth_two_pool:
-            return list(enumerate_depth(self.algebra, 2))
-        return list(draw(self.algebra, 2, self.recipe.depth_two_pool, np.random.default_rng(0)))
-
     def _problems(self, expressions: list[Expression]) -> Problems:
         """Every one of them, with a leading axis of 1."""
-        algebra, D = self.algebra, self.architecture.D
-        ids, inside = pad_slots(expressions)
-        values = np.array([algebra.token_ids[evaluate(e)] for e in expressions])
-        target = torch.zeros(*ids.shape, D)
-        target[range(len(ids)), [e.root for e in expressions], values] = 1
-        weight = np.ones(len(ids), dtype=np.float32)
+        X, inside, target = with_targets(self.algebra, expressions)
+        weight = np.ones(len(X), dtype=np.float32)
         if self.recipe.balanced:
+            values = target.sum(1).argmax(-1).numpy()
             counts = np.bincount(values)
-            weight = (len(ids) / (np.count_nonzero(counts) * counts[values])).astype(np.float32)
-        parts = (encode(ids, D), inside, target, torch.from_numpy(weight))
+            weight = (len(X) / (np.count_nonzero(counts) * counts[values])).astype(np.float32)
+        parts = (X, inside, target, torch.from_numpy(weight))
         return Problems(*(part.to(self.device).unsqueeze(0) for part in parts))
 
     def _indices(
@@ -252,12 +220,8 @@ class EndToEndTrainer:
         count = problems.X.shape[1]
         if count <= batch:
             return None
-        drawn = [
-            generator(seed.seed, seed.attempt, stream, seed.step).integers(
-                count, size=(REPORT_EVERY, batch)
-            )
-            for seed in seeds
-        ]
+        size = (REPORT_EVERY, batch)
+        drawn = [seed.generator(stream).integers(count, size=size) for seed in seeds]
         return torch.from_numpy(np.stack(drawn, 1)).to(self.device)
 
     def _noise(self, seeds: list[Seed]) -> Tensor | None:
@@ -267,19 +231,13 @@ class EndToEndTrainer:
         D, name = self.architecture.D, self.recipe.estimator
         if name not in (*DRAWING, "score"):
             return None
-        draw = [generator(seed.seed, seed.attempt, NOISE, seed.step) for seed in seeds]
+        draw = [seed.generator(NOISE) for seed in seeds]
         if name == "score":
             size = (REPORT_EVERY, self.recipe.gate_draws // 2, D)
             drawn = [rng.standard_normal(size, dtype=np.float32) for rng in draw]
         else:
             drawn = [rng.uniform(1e-6, 1 - 1e-6, (REPORT_EVERY, D, 3)) for rng in draw]
         return torch.from_numpy(np.stack(drawn)).float().to(self.device)
-
-    def _cases(self, seeds: int) -> list[Tensor]:
-        """Every case of depth 1, for the report: tokens, bags, targets and weights."""
-        rows = self.rows
-        parts = (rows.token, rows.bags(None), rows.target, rows.weight)
-        return [part.flatten(0, 1).expand(seeds, *part.flatten(0, 1).shape) for part in parts]
 
 
 def _chosen(problems: Problems, indices: Tensor | None, step: int) -> Problems:

@@ -1,42 +1,36 @@
-"""Four ways to move the gate's logits by what depth-2 expressions show.
+"""Four ways to move the gate's logits by what depth-2 expressions show, for many seeds together.
 
-Each is a function (logits, problem, rng, memory) -> new logits for one seed; `memory` holds named
-tensors that it wants back at the next call. The paper leaves open how the hard mask passes a
-gradient to the gate; `exactformer reproduce estimators` compares these readings. The first two ask
-for nothing but the errors of gates, so they move the rank gate as well. They ask by yielding the
-gates, so that those of many seeds can be tried together (ASKING): first for the present gate alone,
-and for others only where that one is wrong.
+The paper leaves open how the hard mask passes a gradient to the gate; `exactformer reproduce
+estimators` compares these readings. A step has one seed's logits, random numbers and a `memory`,
+which holds named tensors that it wants back at the next one, and returns new logits. Two ask for
+nothing but the errors of gates (ASKING), so they move the rank gate and that of levels as well.
+They ask by yielding the gates, so that those of many seeds can be tried together: first for the
+present gate alone, and for others only where that one is wrong. The others follow a gradient
+through the seed's own layer (BY_GRADIENT).
+
+Many gates are tried where the seeds are trained, all at once; what their errors do to the logits is
+a few numbers for each seed, and stays on the CPU.
 """
 
-from collections.abc import Callable, Generator
-from typing import Protocol
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from exactformer.domains.algebra import Algebra
+from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import ternary
 from exactformer.optimizer import EPSILON, update_moments
-from exactformer.training.depth_two import GateProblem
+from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.gates import rotations
-from exactformer.training.recipe import EstimatorName
-from exactformer.training.state import Memory
+from exactformer.training.recipe import EstimatorName, Recipe
+from exactformer.training.state import NOISE, STRINGS, Memory, Seed
 
 BETAS = (0.9, 0.99)  # of Adam on the gate's logits
 
-
-class Problem(Protocol):
-    """Which gate is right? Each has an error; one at most as large as `tolerance` may stay."""
-
-    @property
-    def tolerance(self) -> float: ...
-
-    def errors(self, gates: Tensor) -> Tensor: ...
-
-
-Estimator = Callable[[Tensor, GateProblem, np.random.Generator, Memory], Tensor]
-RankEstimator = Callable[[Tensor, Problem, np.random.Generator, Memory], Tensor]
 Asking = Generator[Tensor, Tensor, Tensor]  # yields gates, is sent their errors, returns logits
 
 
@@ -146,7 +140,7 @@ def _adam(logits: Tensor, gradient: Tensor, memory: Memory, rate: float, limit: 
 
 
 def answered(asking: Asking, errors: Callable[[Tensor], Tensor]) -> Tensor:
-    """What an estimator returns that has its questions answered at once."""
+    """What an asking estimator returns for one gate, its questions answered at once."""
     try:
         gates = next(asking)
         while True:
@@ -155,25 +149,76 @@ def answered(asking: Asking, errors: Callable[[Tensor], Tensor]) -> Tensor:
         return stop.value
 
 
-def _alone(estimator: Callable[..., Asking]) -> RankEstimator:
-    """An asking estimator for one seed and its problem."""
-
-    def moved(logits: Tensor, problem: Problem, rng: np.random.Generator, memory: Memory) -> Tensor:
-        return answered(estimator(logits, problem.tolerance, rng, memory), problem.errors)
-
-    return moved
-
-
 ASKING: dict[str, Callable[[Tensor, float, np.random.Generator, Memory], Asking]] = {
     "search": search,
     "score": score,
 }
-RANK_ESTIMATORS: dict[EstimatorName, RankEstimator] = {
-    "search": _alone(search),
-    "score": _alone(score),
-}
-ESTIMATORS: dict[EstimatorName, Estimator] = {
-    **RANK_ESTIMATORS,
+BY_GRADIENT: dict[str, Callable[[Tensor, GateProblem, np.random.Generator, Memory], Tensor]] = {
     "straight-through": straight_through,
     "gumbel": gumbel,
 }
+
+
+@dataclass
+class Mover:
+    """One seed's gate, while it is moved."""
+
+    seed: Seed
+    weights: Weights
+    logits: Tensor  # on the CPU
+    tolerance: float  # the error that the right gate may have, as long as depth 1 is not all right
+
+    def __post_init__(self) -> None:
+        self.strings, self.noise = self.seed.generator(STRINGS), self.seed.generator(NOISE)
+
+
+def move_gates(algebra: Algebra, recipe: Recipe, movers: Sequence[Mover], device: str) -> None:
+    """A few steps for each, on fresh depth-2 expressions, until all of them come out right: then
+    there is no error to learn from.
+    """
+    move = _ask_together if recipe.estimator in ASKING else _one_by_one
+    for _ in range(recipe.gate_steps):
+        if not movers:
+            return
+        problems = [gate_problem(algebra, m.weights, recipe.strings, m.strings) for m in movers]
+        right = move(movers, problems, recipe.estimator, device)
+        for mover, count in zip(movers, right, strict=True):
+            mover.seed.depth_two = count
+        movers = [m for m, count in zip(movers, right, strict=True) if count < recipe.strings]
+
+
+def _ask_together(
+    movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName, device: str
+) -> list[int]:
+    """How many expressions come out right then. Most gates are right and stay: those are tried
+    once, since what an estimator asks first is the present gate.
+    """
+    asking = [ASKING[name](m.logits, m.tolerance, m.noise, m.seed.memory) for m in movers]
+    gates = {row: next(step) for row, step in enumerate(asking)}
+    right: dict[int, int] = {}
+    moved: list[int] = []
+    while gates:
+        found = try_gates([problems[row] for row in gates], list(gates.values()), device)
+        for row, (errors, counts) in zip(list(gates), found, strict=True):
+            right.setdefault(row, int(counts[0]))
+            try:
+                gates[row] = asking[row].send(errors)
+            except StopIteration as stop:
+                if not torch.equal(ternary(stop.value), ternary(movers[row].logits)):
+                    moved.append(row)
+                movers[row].logits = stop.value
+                del gates[row]
+    goals = [ternary(movers[row].logits) for row in moved]
+    tried = right_of([problems[row] for row in moved], goals, device)
+    right |= zip(moved, tried, strict=True)
+    return [right[row] for row in range(len(movers))]
+
+
+def _one_by_one(
+    movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName, device: str
+) -> list[int]:
+    """By a gradient through each seed's own layer, on the CPU."""
+    for mover, problem in zip(movers, problems, strict=True):
+        with torch.enable_grad():
+            mover.logits = BY_GRADIENT[name](mover.logits, problem, mover.noise, mover.seed.memory)
+    return right_of(problems, [ternary(mover.logits) for mover in movers], device)

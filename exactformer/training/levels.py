@@ -29,10 +29,9 @@ from exactformer.model.levels import levels_of
 from exactformer.model.predict import predict
 from exactformer.model.quantize import ternary
 from exactformer.threads import one_thread
-from exactformer.training.estimators import RANK_ESTIMATORS
-from exactformer.training.parameters import LEVELS, generator
+from exactformer.training.estimators import ASKING, answered
 from exactformer.training.recipe import Recipe
-from exactformer.training.state import Memory, Trained
+from exactformer.training.state import LEVELS, Memory, Trained, generator
 
 LONGEST_TEXT = 5  # tokens
 
@@ -47,7 +46,6 @@ class LevelProblem:
     weights: Weights
     texts: list[Expression]
     values: list[str]
-    tolerance: float = 0.0
     # Texts that come out wrong, by gate, and by how a gate acts: many act alike.
     wrong: dict[tuple[float, ...], int] = field(default_factory=dict)
     wrong_by_levels: dict[str, int] = field(default_factory=dict)
@@ -120,7 +118,8 @@ def learn_levels(algebra: Algebra, trained: Trained, recipe: Recipe) -> Trained:
     steps = 0
     with one_thread():
         while trained.exact and steps < recipe.level_steps and problem.count_wrong(ternary(logits)):
-            logits = RANK_ESTIMATORS[recipe.estimator](logits, problem, rng, memory)
+            asking = ASKING[recipe.estimator](logits, 0.0, rng, memory)
+            logits = answered(asking, problem.errors)
             steps += 1
     weights = problem.gated(ternary(logits))
     learned = dict(zip(("G_L", "directions"), problem.unpacked(logits), strict=True))

@@ -8,7 +8,7 @@ a seed that is not exact starts again from fresh random weights. On the CPU the 
 the same bits whichever others are trained beside it and however often the run was interrupted.
 """
 
-from collections.abc import Callable, Iterator
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -19,27 +19,26 @@ from exactformer.domains.algebra import Algebra
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
-from exactformer.optimizer import Adam
-from exactformer.threads import one_thread
-from exactformer.training.batches import Batches, DrawnBatches, all_cases
-from exactformer.training.depth_one import RankProblem, depth_one_rows
-from exactformer.training.depth_one_steps import DepthOneSteps
+from exactformer.threads import subnormals_as_zero
+from exactformer.training.depth_one import depth_one_rows, rank_errors
+from exactformer.training.depth_one_steps import Batches, DepthOneSteps, DrawnBatches
 from exactformer.training.depth_two import gate_problem, right_of
-from exactformer.training.estimators import RANK_ESTIMATORS
-from exactformer.training.gate_moves import Mover, move_gates
-from exactformer.training.parameters import (
-    CHECKS,
-    LEARNED,
-    RANKS,
-    export,
-    generator,
-    outputs,
-)
+from exactformer.training.estimators import ASKING, Mover, answered, move_gates
 from exactformer.training.polish import polish
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
-from exactformer.training.state import Seed, State, Trained, end_of, first_numbers
-from exactformer.training.subnormal import subnormals_as_zero
+from exactformer.training.state import (
+    CHECKS,
+    LEARNED,
+    RANKS,
+    Seed,
+    State,
+    Trained,
+    adam_of,
+    end_of,
+    export,
+    outputs,
+)
 
 NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags may cause
 
@@ -50,42 +49,22 @@ class Trainer:
     def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.architecture = paper_architecture(algebra, recipe.width)
-        self.adam = Adam(
-            recipe.steps,
-            recipe.warmup,
-            recipe.warmup_from,
-            recipe.floor,
-            recipe.betas,
-            recipe.clip,
-        )
+        self.adam = adam_of(recipe)
         every_step = range(recipe.steps + recipe.look_every)
         self.factors = self.adam.factors(every_step, (step + 1 for step in every_step)).to(device)
         self.rates: dict[str, float] = dict.fromkeys(LEARNED, recipe.feedforward_rate)
         self.rates["bits"] = recipe.attention_rate
         rows = depth_one_rows(algebra)
-        self.rank_problem = RankProblem(rows)
+        self.rank_errors = partial(rank_errors, rows)
         self.rows = rows.to(device)
         self.n_bags = len(self.rows.token) - 1  # the last is the zero vector's
-        self.gate_from = recipe.gate_from * self.n_bags
         self.bags = self.rows.bags(None).contiguous().unsqueeze(0)
         self.ranked_by = torch.empty(0, device=device)  # the rank gates that `bags` was made with
 
-    def train(
-        self, state: State, report: Callable[[State], None] = lambda state: None
-    ) -> Iterator[Trained]:
-        """Train the seeds of `state` in place, yielding each as it ends.
-
-        `report` is called after every evaluation, with a state that training can resume from.
-        """
-        state.tensors = {name: tensor.to(self.device) for name, tensor in state.tensors.items()}
-        while state.seeds:
-            with one_thread():
-                self._depth_one_steps(state)
-                ended = self._evaluate(state)
-            yield from ended.values()
-            if ended:
-                state.keep([row for row in range(len(state.seeds)) if row not in ended])
-            report(state)
+    def advance(self, state: State) -> dict[int, Trained]:
+        """Train up to the next evaluation; returns the seeds that have ended, by row."""
+        self._depth_one_steps(state)
+        return self._evaluate(state)
 
     @torch.no_grad()
     def _depth_one_steps(self, state: State) -> None:
@@ -111,7 +90,7 @@ class Trainer:
     def _batches(self, state: State) -> Batches:
         batch, bags = self.recipe.batch, self._bags(state)
         if batch is None:
-            return Batches(all_cases(self.rows, bags, len(state.seeds)))
+            return Batches(self.rows.cases(bags, len(state.seeds)))
         return DrawnBatches(self.rows, bags, state.seeds, batch, self.recipe.look_every)
 
     def _bags(self, state: State) -> Tensor:
@@ -135,7 +114,8 @@ class Trainer:
             if "rank" in state.tensors and not learned[row]:
                 self._move_rank(state, row)
         here = {name: tensor.cpu() for name, tensor in state.tensors.items() if "." not in name}
-        nearly = [r for r, count in enumerate(counts) if count >= self.gate_from]
+        enough = self.recipe.gate_from * self.n_bags
+        nearly = [row for row, count in enumerate(counts) if count >= enough]
         self._move_gates(state, here, {r: 0.0 if learned[r] else NEARLY_RIGHT for r in nearly})
         finished = self._finished(
             state, here, [row for row, all_right in enumerate(learned) if all_right]
@@ -155,10 +135,7 @@ class Trainer:
                 ended[row] = end_of(state, row, weights, certificate, margins[row])
         for row, seed in enumerate(state.seeds):
             if row not in ended and (row in ending or self._attempt_over(seed)):
-                fresh = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
-                state.seeds[row] = fresh
-                start = first_numbers(self.algebra, self.recipe, fresh.seed, fresh.attempt)
-                state.set_row(row, start)
+                state.restart(row, self.algebra, self.recipe)
         return ended
 
     def _look(self, state: State) -> list[list]:
@@ -167,7 +144,7 @@ class Trainer:
         cache.
         """
         seeds = len(state.seeds)
-        cases = all_cases(self.rows, self._bags(state), seeds)
+        cases = self.rows.cases(self._bags(state), seeds)
         at_once = 1 if self.rows.token.device.type == "cpu" else seeds
         found = []
         for start in range(0, seeds, at_once):
@@ -177,8 +154,7 @@ class Trainer:
             Z = outputs(tensors, token, bag, self.architecture.activation)
             loss = binary_cross_entropy_with_logits(Z, target, reduction="none").mul_(weight)
             filler = weight == 0
-            right = ((Z > 0) == (target > 0)) | filler
-            right = right.unflatten(1, self.rows.token.shape[:2]).flatten(2).all(2)  # of each bag
+            right = self.rows.right(Z)
             margin = Z.abs_().masked_fill_(filler, torch.inf).amin((1, 2))
             found.append((loss.sum((1, 2)), right[:, :-1].sum(1), right.all(1), margin))
         return [torch.cat(parts).tolist() for parts in zip(*found, strict=True)]
@@ -190,9 +166,8 @@ class Trainer:
         for row in rows:
             seed = state.seeds[row]
             seed.gate_looks += 1
-            strings = generator(seed.seed, seed.attempt, CHECKS, seed.step)
-            weights = self._export(here, row)
-            problems.append(gate_problem(self.algebra, weights, count, 0.0, strings))
+            weights, strings = self._export(here, row), seed.generator(CHECKS)
+            problems.append(gate_problem(self.algebra, weights, count, strings))
         right = right_of(problems, [problem.weights.G_PE for problem in problems], self.device)
         return [row for row, solved in zip(rows, right, strict=True) if solved == count]
 
@@ -213,29 +188,20 @@ class Trainer:
             row: Mover(state.seeds[row], self._export(here, row), logits[row], tolerance)
             for row, tolerance in tolerances.items()
         }
-        recipe = self.recipe
-        move_gates(
-            self.algebra,
-            list(movers.values()),
-            recipe.estimator,
-            recipe.gate_steps,
-            recipe.strings,
-            self.device,
-        )
+        move_gates(self.algebra, self.recipe, list(movers.values()), self.device)
         for row, mover in movers.items():
             logits[row] = mover.logits
         state.tensors["gate"] = logits.to(self.device)
 
     def _move_rank(self, state: State, row: int) -> None:
         """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
-        seed, problem = state.seeds[row], self.rank_problem
-        logits = state.tensors["rank"][row].cpu()
-        noise = generator(seed.seed, seed.attempt, RANKS, seed.step)
+        seed = state.seeds[row]
+        logits, noise = state.tensors["rank"][row].cpu(), seed.generator(RANKS)
         for _ in range(self.recipe.gate_steps):
-            if float(problem.errors(ternary(logits)[None])) == 0:
+            if float(self.rank_errors(ternary(logits)[None])) == 0:
                 break
-            estimator = RANK_ESTIMATORS[self.recipe.estimator]
-            logits = estimator(logits, problem, noise, seed.rank_memory)
+            asking = ASKING[self.recipe.estimator](logits, 0.0, noise, seed.rank_memory)
+            logits = answered(asking, self.rank_errors)
         state.tensors["rank"][row] = logits.to(self.device)
 
     def _export(self, tensors: dict[str, Tensor], row: int) -> Weights:

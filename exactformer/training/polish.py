@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from exactformer.model.architecture import Activation
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.optimizer import EPSILON
+from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import Rows
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
-from exactformer.training.subnormal import subnormals_as_zero
+from exactformer.training.state import stacked
 
 GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole numbers stay short
 # Exponentials below are subnormal and take long to compute: they are left out.
@@ -59,7 +59,7 @@ def _polish_some(
     repeat(polishing.step, recipe.polish_steps, polishing.row.device)
     polishing.row.mul_(GRID).round_().div_(GRID)
     return [
-        replace(weights, f=MLP(*parts, activation=polishing.activation))
+        replace(weights, f=MLP(*parts, activation=polishing.f.activation))
         for weights, *parts in zip(seeds, *polishing.parameters, strict=True)
     ]
 
@@ -76,12 +76,8 @@ class _Polishing:
         self.beyond = None
         if len(seeds) > 1:
             self.beyond = torch.where(self.against[..., :1] == 0, -torch.inf, 0.0)
-        perceptrons = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
-        self.activation: Activation = perceptrons[0].activation
-        named = [
-            torch.stack([getattr(f, name) for f in perceptrons])
-            for name in ("W_1", "b_1", "W_2", "b_2")
-        ]
+        self.f = f = stacked(seeds)
+        named = (f.W_1, f.b_1, f.W_2, f.b_2)
         # All parameters of a seed in one row.
         self.row = torch.cat([tensor.flatten(1) for tensor in named], 1)
         self.mean, self.moment, self.gradient = (torch.zeros_like(self.row) for _ in range(3))
@@ -90,10 +86,10 @@ class _Polishing:
             part.view(tensor.shape)
             for tensor, part in zip(named, self.row.split(sizes, 1), strict=True)
         ]
-        width = len(perceptrons[0].b_1)
-        self.hidden, self.back = (self.H.new_empty(*self.H.shape[:2], width) for _ in range(2))
-        square = self.activation == "square"
-        self.active = torch.empty_like(self.hidden) if square else self.hidden
+        wide = (*self.H.shape[:2], f.b_1.shape[-1])
+        self.hidden, self.back = (self.H.new_empty(wide) for _ in range(2))
+        self.square = f.activation == "square"
+        self.active = torch.empty_like(self.hidden) if self.square else self.hidden
         self.loss = torch.empty_like(self.against)
         self.betas = b1, b2 = recipe.betas
         steps = range(recipe.polish_steps)
@@ -106,7 +102,7 @@ class _Polishing:
         H, hidden, active, back, against = self.H, self.hidden, self.active, self.back, self.against
         W_1, b_1, W_2, b_2 = self.parameters
         torch.bmm(H, W_1, out=hidden).add_(b_1.unsqueeze(1))
-        if self.activation == "square":
+        if self.square:
             torch.mul(hidden, hidden, out=active)
         else:
             hidden.relu_()
@@ -119,7 +115,7 @@ class _Polishing:
         torch.threshold_(slope, LEAST, 0).mul_(against)
         torch.bmm(slope, W_2.mT, out=back)
         of_W_2 = torch.bmm(active.mT, slope)
-        if self.activation == "square":
+        if self.square:
             back.mul_(hidden.mul_(2))
         else:
             torch.ops.aten.threshold_backward.grad_input(back, hidden, 0, grad_input=back)

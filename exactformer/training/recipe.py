@@ -60,14 +60,14 @@ class Recipe:
 FEW, SOME = 20, 400  # bags
 
 
-def _count_bags(algebra: Algebra) -> int:
-    """Or spans, where order matters."""
+def count_bags(algebra: Algebra) -> int:
+    """Those of depth 1, or spans, where order matters."""
     return algebra.count_cases(every_order=slots_of(algebra) > 1)
 
 
 def recipe_for(algebra: Algebra) -> Recipe:
     """Steps by how much there is to learn. They are few: a seed that fails has other attempts."""
-    bags = _count_bags(algebra)
+    bags = count_bags(algebra)
     if bags <= FEW:
         return Recipe(steps=1_000)
     if bags <= SOME:
@@ -79,7 +79,7 @@ def sure_recipe_for(algebra: Algebra) -> Recipe:
     """Meant to succeed at the first attempt, which takes longer. What differs was tuned on seeds
     30000 to 30119, as results/first-attempts.md says.
     """
-    recipe, bags = recipe_for(algebra), _count_bags(algebra)
+    recipe, bags = recipe_for(algebra), count_bags(algebra)
     if bags <= FEW:  # sure as it is
         return recipe
     if bags <= SOME:

@@ -28,10 +28,11 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.storage import from_file, to_file
+from exactformer.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.depth_one import padded
 from exactformer.training.end_to_end import EndToEndTrainer
-from exactformer.training.estimators import ESTIMATORS, RANK_ESTIMATORS
+from exactformer.training.estimators import ASKING, BY_GRADIENT
 from exactformer.training.levels import learn_levels
 from exactformer.training.loop import Trainer
 from exactformer.training.recipe import (
@@ -39,6 +40,7 @@ from exactformer.training.recipe import (
     EndToEnd,
     Method,
     Recipe,
+    count_bags,
     recipe_by_method,
 )
 from exactformer.training.record import (
@@ -115,8 +117,7 @@ def train_seeds(
     spans = algebra.parenthesized  # what is learned first, in plain notation
     folder = None if out is None else Path(out)
     results: dict[int, Result] = {}
-    state: State | None = None
-    run = ""
+    state, run = State([], {}), ""
     if folder is not None:
         run = _claim(folder, algebra, recipe, seeds, device)
         remove_unfinished(folder)
@@ -129,34 +130,36 @@ def train_seeds(
         for observer in observers:
             observer.ended(result)
     unfinished = [seed for seed in seeds if seed not in results]
-    if state is None or {s.seed for s in state.seeds} != set(unfinished):
-        state = begin(spans, recipe, unfinished) if unfinished else None
-    if state is not None:
+    if {s.seed for s in state.seeds} != set(unfinished):
+        state = begin(spans, recipe, unfinished)
+    if unfinished:
         due = time.monotonic() + CHECKPOINT_SECONDS
-
-        def evaluated(state: State) -> None:
-            nonlocal due
+        trainer = (
+            EndToEndTrainer(spans, recipe, device)
+            if isinstance(recipe, EndToEnd)
+            else Trainer(spans, recipe, device)
+        )
+        state.tensors = {name: tensor.to(device) for name, tensor in state.tensors.items()}
+        while state.seeds:
+            with one_thread():
+                ended = trainer.advance(state)
+            for trained in ended.values():
+                if isinstance(recipe, Recipe) and algebra.notation is Notation.PLAIN:
+                    trained = learn_levels(algebra, trained, recipe)
+                result = _result(algebra, trained)
+                if folder is not None:
+                    _save(folder, result, trained)
+                results[result.seed] = result
+                for observer in observers:
+                    observer.ended(result)
+            if ended:
+                state.keep([row for row in range(len(state.seeds)) if row not in ended])
             if folder is not None and state.seeds and (start := time.monotonic()) >= due:
                 write_checkpoint(folder / CHECKPOINT, state, run)
                 took = time.monotonic() - start  # longer for thousands of seeds
                 due = time.monotonic() + max(CHECKPOINT_SECONDS, 20 * took)
             for observer in observers:
                 observer.evaluated(state)
-
-        trainer = (
-            EndToEndTrainer(spans, recipe, device)
-            if isinstance(recipe, EndToEnd)
-            else Trainer(spans, recipe, device)
-        )
-        for trained in trainer.train(state, evaluated):
-            if isinstance(recipe, Recipe) and algebra.notation is Notation.PLAIN:
-                trained = learn_levels(algebra, trained, recipe)
-            result = _result(algebra, trained)
-            if folder is not None:
-                _save(folder, result, trained)
-            results[result.seed] = result
-            for observer in observers:
-                observer.ended(result)
     if folder is not None:
         (folder / CHECKPOINT).unlink(missing_ok=True)
     return [results[seed] for seed in seeds]
@@ -166,7 +169,7 @@ def require_trainable(
     algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> None:
     """Refuse what cannot be trained, before anything is written."""
-    cases = algebra.count_cases(every_order=slots_of(algebra) > 1)
+    cases = count_bags(algebra)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")
     numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
@@ -201,31 +204,19 @@ def require_trainable(
 def _check_estimator(algebra: Algebra, estimator: str) -> None:
     gate = "rank gate" if slots_of(algebra) > 1 else ""
     gate = "gate of levels" if algebra.notation is Notation.PLAIN else gate
-    if gate and estimator not in RANK_ESTIMATORS:
+    if gate and estimator not in ASKING:
         raise ValueError(
-            f"expected the estimator {' or '.join(RANK_ESTIMATORS)}, which can learn the {gate} "
+            f"expected the estimator {' or '.join(ASKING)}, which can learn the {gate} "
             f"of {algebra.name!r}, found {estimator!r}"
         )
-    if estimator not in ESTIMATORS:
-        raise ValueError(f"expected one of {', '.join(ESTIMATORS)}, found {estimator!r}")
+    if estimator not in (known := [*ASKING, *BY_GRADIENT]):
+        raise ValueError(f"expected one of {', '.join(known)}, found {estimator!r}")
 
 
 def describe_run(
-    folder: Path,
-    algebra: Algebra,
-    recipe: Recipe | EndToEnd,
-    seeds: Sequence[int],
-    device: str = "cpu",
+    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str = "cpu"
 ) -> dict[str, Any]:
-    """Write what identifies a run into its folder."""
-    run = _description(algebra, recipe, seeds, device)
-    write_record(folder / RUN, run | {"versions": versions()})
-    return run
-
-
-def _description(
-    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
-) -> dict[str, Any]:
+    """What identifies a run."""
     return {
         "algebra": describe(algebra),
         "recipe": json.loads(json.dumps(asdict(recipe))),
@@ -234,13 +225,18 @@ def _description(
     }
 
 
+def write_run(folder: Path, run: dict[str, Any]) -> None:
+    """What identifies a run, into its folder."""
+    write_record(folder / RUN, run | {"versions": versions()})
+
+
 def _claim(
     folder: Path, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> str:
     """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
     run's description.
     """
-    run = _description(algebra, recipe, seeds, device)
+    run = describe_run(algebra, recipe, seeds, device)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RUN
     if not path.exists():
@@ -249,7 +245,8 @@ def _claim(
                 f"{folder} holds weights of {', '.join(map(str, there))} and no run.json: "
                 f"choose another folder"
             )
-        return content_sha256(describe_run(folder, algebra, recipe, seeds, device))
+        write_run(folder, run)
+        return content_sha256(run)
     try:
         held = read_record(path)
         Place(held).fields((*run, "versions"))

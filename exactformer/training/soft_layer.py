@@ -16,6 +16,7 @@ itself, matters less.
 """
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple
 
 import torch
@@ -57,7 +58,7 @@ SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 class Layer:
-    """One layer for each of M seeds, with the parameters as `parameters.py` lays them out; their
+    """One layer for each of M seeds, with the parameters as `state.py` lays them out; their
     padding stays out of it. `gate` is one for each seed, or one for each of its problems.
     """
 
@@ -75,12 +76,6 @@ class Layer:
         self.W_1, self.b_1 = tensors["W_1"][:, 0, :D], tensors["b_1"]
         self.W_2, self.b_2 = tensors["W_2"][..., :D], tensors["b_2"][..., :D]
 
-    def with_gates(self, gate: Float[Tensor, "M G D"]) -> "Layer":
-        """The same layer under other gates."""
-        other = object.__new__(Layer)
-        vars(other).update(vars(self), gate=gate)
-        return other
-
     def __call__(
         self, X: Float[Tensor, "M B n D"], inside: Bool[Tensor, "M B n"]
     ) -> tuple[Float[Tensor, "M B n"], Float[Tensor, "M B n D"], Float[Tensor, "M B n D"]]:
@@ -92,6 +87,12 @@ class Layer:
         Y = soft + ((Z > 0).to(Z.dtype) - soft).detach()
         P_ = P.unsqueeze(-1)
         return P, Z, (1 - P_) * X + P_ * Y
+
+    def iterated(self, X: Tensor, inside: Tensor, times: int) -> Tensor:
+        """The state after so many iterations."""
+        for _ in range(times):
+            X = self(X, inside)[2]
+        return X
 
     def _mask(self, X: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
         """P, and zero with the gradient of its surrogate."""
@@ -131,9 +132,7 @@ def losses(
     """The cross entropies of the last iteration's outputs and of the state that it leaves, averaged
     over tokens and the vocabulary.
     """
-    before, target = problems.X, problems.target
-    for _ in range(depth - 1):
-        _, _, before = layer(before, problems.inside)
+    target, before = problems.target, layer.iterated(problems.X, problems.inside, depth - 1)
     P, Z, _ = layer(before, problems.inside)
     P, inside = P.unsqueeze(-1), problems.inside.unsqueeze(-1)
     weight = problems.weight[..., None, None] * inside
@@ -147,21 +146,19 @@ def losses(
 
 
 @torch.no_grad()
-def problems_right(layer: Layer, problems: Problems, depth: int) -> Int[Tensor, " M"]:
-    """How many problems come out right, by hard decisions."""
-    X = problems.X
-    for _ in range(depth):
-        X = layer(X, problems.inside)[2]
+def problems_right(layer: Layer, problems: Problems) -> Int[Tensor, " M"]:
+    """How many problems of depth 2 come out right, by hard decisions."""
+    X = layer.iterated(problems.X, problems.inside, 2)
     right = ((X > 0) == (problems.target > 0)) | ~problems.inside.unsqueeze(-1)
     return right.flatten(2).all(2).sum(1)
 
 
 @torch.no_grad()
 def gate_errors(
-    layer: Layer, problems: Problems, gates: Float[Tensor, "M K D"], depth: int = 2
+    layer: Layer, problems: Problems, gates: Float[Tensor, "M K D"]
 ) -> Float[Tensor, "M K"]:
-    """The balanced error of each gate, by hard decisions: the fraction of ones missed plus the
-    fraction of zeros that became ones. Unbalanced, zeros alone would seem nearly right.
+    """The balanced error of each gate on depth 2, by hard decisions: the fraction of ones missed
+    plus the fraction of zeros that became ones. Unbalanced, zeros alone would seem nearly right.
     """
     M, K, _ = gates.shape
     B = problems.X.shape[1]
@@ -169,10 +166,9 @@ def gate_errors(
         part.unsqueeze(1).expand(-1, K, *part.shape[1:]).flatten(1, 2)
         for part in (problems.X, problems.inside, problems.target > 0)
     )
-    tried = layer.with_gates(gates.repeat_interleave(B, 1))
-    for _ in range(depth):
-        X = tried(X, inside)[2]
-    found = X > 0
+    tried = copy(layer)
+    tried.gate = gates.repeat_interleave(B, 1)
+    found = tried.iterated(X, inside, 2) > 0
     missed = (~found & target).view(M, K, -1).sum(-1) / target.view(len(target), K, -1).sum(-1)
     zeros = ~target & inside.unsqueeze(-1)
     false = (found & zeros).view(M, K, -1).sum(-1) / zeros.view(len(zeros), K, -1).sum(-1)

@@ -1,18 +1,31 @@
-"""Where a run stands: its seeds, their numbers, and what becomes of a seed in the end."""
+"""Where a run stands: its seeds, their learned numbers, and what becomes of a seed in the end.
+
+Tensors have the seeds first and are padded as `depth_one` describes; `export` removes the padding.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
+from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
-from exactformer.training.parameters import LEARNED, initial
+from exactformer.model.feedforward import MLP
+from exactformer.model.quantize import binary, ternary
+from exactformer.optimizer import Adam
+from exactformer.training.depth_one import padded
 from exactformer.training.recipe import EndToEnd, Recipe
 
+# Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
+# the stream and the step: so no generator has to be saved, and none depends on other seeds.
+INITIAL, BATCHES, STRINGS, NOISE, RANKS, CHECKS, LEVELS = range(7)
+
+LEARNED = ("bits", "W_1", "b_1", "W_2", "b_2")  # by gradient; "bits" are the logits of W_Q and W_K
 Memory = dict[str, Tensor]  # what an estimator wants back at its next call
 
 
@@ -31,6 +44,10 @@ class Seed:
     memory: Memory = field(default_factory=dict)  # the estimator's
     rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
 
+    def generator(self, stream: int, ahead: int = 0) -> np.random.Generator:
+        """For what it draws now, or so many steps ahead."""
+        return generator(self.seed, self.attempt, stream, self.step + ahead)
+
 
 @dataclass
 class State:
@@ -44,8 +61,11 @@ class State:
         self.seeds = [self.seeds[i] for i in rows]
         self.tensors = {name: tensor.detach()[rows] for name, tensor in self.tensors.items()}
 
-    def set_row(self, row: int, tensors: dict[str, Tensor]) -> None:
-        for name, tensor in tensors.items():
+    def restart(self, row: int, algebra: Algebra, recipe: Recipe | EndToEnd) -> None:
+        """The next attempt of a seed, from fresh random numbers."""
+        seed, attempt = self.seeds[row].seed, self.seeds[row].attempt + 1
+        self.seeds[row] = Seed(seed, attempt, spent=self.seeds[row].spent)
+        for name, tensor in first_numbers(algebra, recipe, seed, attempt).items():
             self.tensors[name][row] = tensor
 
 
@@ -66,10 +86,20 @@ class Trained:
         return self.certificate.verdict == "exact"
 
 
+def generator(seed: int, attempt: int, stream: int, step: int = 0) -> np.random.Generator:
+    return np.random.default_rng([seed, attempt, stream, step])
+
+
 def begin(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int]) -> State:
     rows = [first_numbers(algebra, recipe, seed, attempt=1) for seed in seeds]
     tensors = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
     return State([Seed(seed) for seed in seeds], tensors)
+
+
+def adam_of(recipe: Recipe | EndToEnd, weight_decay: float = 0.0) -> Adam:
+    """What updates the numbers, with the schedule of a recipe."""
+    schedule = (recipe.steps, recipe.warmup, recipe.warmup_from, recipe.floor)
+    return Adam(*schedule, recipe.betas, recipe.clip, weight_decay)
 
 
 def first_numbers(
@@ -83,17 +113,69 @@ def first_numbers(
     return start | zeros
 
 
+def _shapes(D: int, d_h: int, m: int, slots: int) -> dict[str, tuple[int, ...]]:
+    shapes = {"bits": (2, D, d_h), "W_1": (slots, D, m), "b_1": (1, m), "W_2": (m, D)}
+    return shapes | {"b_2": (1, D)}
+
+
+def initial(
+    algebra: Algebra, recipe: Recipe | EndToEnd, seed: int, attempt: int
+) -> dict[str, Tensor]:
+    """The random start of one seed: the gates' logits and what is LEARNED, padded with zeros."""
+    rng = generator(seed, attempt, INITIAL)
+    size = paper_architecture(algebra, recipe.width)
+    start = {"gate": torch.from_numpy(recipe.spread * rng.standard_normal(size.D))}
+    padded_shapes = _shapes(padded(size.D), size.d_h, padded(size.hidden), size.slots)
+    for name, shape in _shapes(size.D, size.d_h, size.hidden, size.slots).items():
+        drawn = recipe.spread * rng.standard_normal(shape)
+        if name == "bits":
+            drawn += recipe.open_bits
+        start[name] = torch.zeros(padded_shapes[name], dtype=torch.float64)
+        start[name][tuple(map(slice, shape))] = torch.from_numpy(drawn)
+    if size.slots > 1:
+        start["rank"] = torch.from_numpy(recipe.spread * rng.standard_normal(size.D))
+    return {name: tensor.float() for name, tensor in start.items()}
+
+
+def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: str) -> Tensor:
+    """The feedforward's output for rows of tokens, (seeds, rows, D), in their bags, with slots
+    before D.
+    """
+    W_Q, W_K = binary(tensors["bits"]).unbind(1)
+    H = (bag * torch.bmm(token, torch.bmm(W_Q, W_K.mT)).unsqueeze(-2)).flatten(2)
+    hidden = torch.baddbmm(tensors["b_1"], H, tensors["W_1"].flatten(1, 2))
+    hidden = hidden.square() if activation == "square" else hidden.relu_()
+    return torch.baddbmm(tensors["b_2"], hidden, tensors["W_2"])
+
+
+def stacked(seeds: Sequence[Weights]) -> MLP:
+    """The perceptrons of several seeds as one, with the seeds first."""
+    parts = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
+    named = [torch.stack([getattr(f, name) for f in parts]) for name in LEARNED[1:]]
+    return MLP(*named, activation=parts[0].activation)
+
+
+def export(
+    algebra: Algebra, tensors: dict[str, Tensor], row: int, width: int | None = None
+) -> Weights:
+    """One seed's weights, discrete and without padding."""
+    size = paper_architecture(algebra, width)
+    real: dict[str, Tensor] = {}
+    for name, shape in _shapes(size.D, size.d_h, size.hidden, size.slots).items():
+        cut = tensors[name][row][tuple(map(slice, shape))].detach().contiguous()
+        # A seed that has diverged gets a verdict like any other.
+        real[name] = torch.nan_to_num(cut, 0.0, 0.0, 0.0)
+    W_Q, W_K = binary(real["bits"])
+    perceptron = [real["W_1"].flatten(0, 1), real["b_1"][0], real["W_2"], real["b_2"][0]]
+    f = MLP(*perceptron, activation=size.activation)
+    G_R = ternary(tensors["rank"][row]) if "rank" in tensors else None
+    return Weights(ternary(tensors["gate"][row]), W_Q, W_K, f, G_R=G_R)
+
+
 def end_of(
-    state: State,
-    row: int,
-    weights: Weights,
-    certificate: Certificate,
-    margin_before: float | None = None,
+    state: State, row: int, weights: Weights, certificate: Certificate, margin_before: float
 ) -> Trained:
-    """The end of a seed, with these weights and the certificate's verdict about them."""
-    weights = weights.to("cpu")
-    if margin_before is None:
-        margin_before = float(certificate.findings.smallest_margin)
+    """The end of a seed, with these weights on the CPU and the certificate's verdict about them."""
     logits = {"G_PE": state.tensors["gate"][row]}
     logits["W_Q"], logits["W_K"] = state.tensors["bits"][row, :, : len(weights.W_Q)].unbind(0)
     if "rank" in state.tensors:
