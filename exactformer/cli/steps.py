@@ -6,7 +6,7 @@ from itertools import count as count_from
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from exactformer.cli.app import (
     Domain,
@@ -27,13 +27,11 @@ MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a g
 @app.command()
 def trace(
     domain: Domain,
-    expression: Annotated[str, typer.Argument(metavar="EXPR")],
+    expression: Annotated[str, Argument(metavar="EXPR")],
     weights: WeightsName = "constructed",
     html: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the page of `explore` with this trace, as one file for a browser."
-        ),
+        Option(help="Write the page of `explore` with this trace, as one file for a browser."),
     ] = None,
     iterations: IterationsName = None,
     no_limit: NoLimit = False,
@@ -65,18 +63,18 @@ def trace(
 def explore(
     domain: Annotated[
         Algebra | None,
-        typer.Argument(parser=read_algebra, metavar="DOMAIN", help="The algebra to start with."),
+        Argument(parser=read_algebra, metavar="DOMAIN", help="The algebra to start with."),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(help="The weights to start with: as elsewhere; a file is then offered too."),
+        Option(help="The weights to start with: as elsewhere; a file is then offered too."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; 127.0.0.1 is this machine only.")
+        str, Option(help="Where to listen; 127.0.0.1 is this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8765,
+    port: Annotated[int, Option(min=0, max=65535, help="0 takes any free one.")] = 8765,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+        bool, Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
     as_json: Json = False,
 ) -> None:
