@@ -16,12 +16,11 @@ import torch
 from numpy.typing import NDArray
 
 from exactformer.api import Model, construct, load
-from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.domains.errors import quote
 from exactformer.domains.notation import Notation
-from exactformer.explorer.certifier import Certify, Unfinished
+from exactformer.explorer.certifier import Certify, Shown
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
@@ -42,13 +41,13 @@ class Subject:
     weights_name: str
     file: WeightFile
     _certifying: Lock = field(default_factory=Lock, repr=False)
-    _certificate: Certificate | Unfinished | None = field(default=None, repr=False)
+    _certificate: Shown | None = field(default=None, repr=False)
 
     @cached_property
     def model(self) -> Model:
         return Model(self.file.algebra, from_file(self.file), self.file.origin)
 
-    def certificate(self, certify: Certify) -> Certificate | Unfinished:
+    def certificate(self, certify: Certify) -> Shown:
         """Made once, however many ask at the same time."""
         with self._certifying:
             if self._certificate is None:
