@@ -14,7 +14,6 @@ from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
-from exactformer.engine import choice
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -79,25 +78,15 @@ Domain = Annotated[
 WeightsName = Annotated[
     str,
     Option(
-        "--weights",
         help="constructed (or constructed/closed, /units, /table, /fitted, /dense), the name of "
-        "shipped weights, or a file.",
-    ),
-]
-EngineName = Annotated[
-    choice.EngineName,
-    Option(
-        "--engine",
-        help="fast: what is read off certified weights, in one pass; model: the transformer, level "
-        "by level; auto: fast where that can be and its tables are soon made.",
+        "shipped weights, or a file."
     ),
 ]
 IterationsName = Annotated[
     Iterations | None,
     Option(
-        "--iterations",
         help="Of the transformer: depth, as many as an expression is deep (as in the paper); log, "
-        "at most 1 + log2 of its values, for certified weights.",
+        "at most 1 + log2 of its values, for certified weights."
     ),
 ]
 NoLimit = Annotated[
@@ -111,7 +100,6 @@ NoLimit = Annotated[
 RayAddress = Annotated[
     str | None,
     Option(
-        "--ray",
         metavar="ADDRESS",
         help="Spread the work over the Ray cluster at HOST:PORT or ray://HOST:PORT; auto: the one "
         "that runs on this machine.",

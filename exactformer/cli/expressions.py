@@ -10,16 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import (
-    Domain,
-    EngineName,
-    IterationsName,
-    Json,
-    NoLimit,
-    RayAddress,
-    WeightsName,
-    app,
-)
+from exactformer.cli.app import Domain, IterationsName, Json, NoLimit, RayAddress, WeightsName, app
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -27,12 +18,21 @@ from exactformer.domains.formats.labelled import Format
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
 from exactformer.domains.notation import Notation
+from exactformer.engine.choice import EngineName
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
     from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
     from exactformer.progress import Tell
+
+Engine = Annotated[
+    EngineName,
+    Option(
+        help="fast: what is read off certified weights, in one pass; model: the transformer, level "
+        "by level; auto: fast where that can be and its tables are soon made."
+    ),
+]
 
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
@@ -189,7 +189,7 @@ def evaluate_expressions(
         Option(help="One expression a line in, one value a line out; - reads standard input."),
     ] = None,
     weights: WeightsName = "constructed",
-    engine: EngineName = "auto",
+    engine: Engine = "auto",
     device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
     syntax: Annotated[
         Syntax,
@@ -261,7 +261,7 @@ def score(
             "middle two, as published (the default), or the lower one, as in the paper."
         ),
     ] = None,
-    engine: EngineName = "auto",
+    engine: Engine = "auto",
     no_limit: NoLimit = False,
     predictions: Annotated[
         Path | None,
