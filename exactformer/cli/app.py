@@ -82,7 +82,7 @@ WeightsName = Annotated[
         "shipped weights, or a file."
     ),
 ]
-IterationsName = Annotated[
+IterationsBy = Annotated[
     Iterations | None,
     Option(
         help="Of the transformer: depth, as many as an expression is deep (as in the paper); log, "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import Domain, IterationsName, Json, NoLimit, RayAddress, WeightsName, app
+from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, RayAddress, WeightsName, app
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -198,7 +198,7 @@ def evaluate_expressions(
             "published ListOps files are."
         ),
     ] = "native",
-    iterations: IterationsName = None,
+    iterations: IterationsBy = None,
     no_limit: NoLimit = False,
     ray: RayAddress = None,
     as_json: Json = False,

@@ -8,15 +8,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from exactformer.cli.app import (
-    Domain,
-    IterationsName,
-    Json,
-    NoLimit,
-    WeightsName,
-    app,
-    read_algebra,
-)
+from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import parse
 from exactformer.model.iterations import most_iterations, require_feasible
@@ -33,7 +25,7 @@ def trace(
         Path | None,
         Option(help="Write the page of `explore` with this trace, as one file for a browser."),
     ] = None,
-    iterations: IterationsName = None,
+    iterations: IterationsBy = None,
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
