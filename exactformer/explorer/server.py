@@ -238,14 +238,16 @@ def _error(status: int, message: str, **more: Any) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """What is said instead of an answer, by what is wrong; with a mistake of ours it is raised."""
+    """What is said instead of an answer, by what is wrong."""
     match error:
         case HTTPException(status_code=status):
             detail = {404: "there is nothing here", 405: f"{request.method} is not allowed here"}
             response = _error(status, detail.get(status, error.detail))
             response.headers.update(error.headers or {})
             return response
-        case OSError() if error.errno in EXHAUSTED:  # of file descriptors or memory: it passes
+        case OSError() if error.errno not in EXHAUSTED:
+            raise error  # a mistake of ours
+        case OSError():  # out of file descriptors or memory, which passes
             why = f"the server is at its limits ({error.strerror})"
             return _error(503, f"{why}; ask again in a moment")
         case NoCertificate():
@@ -257,9 +259,7 @@ async def _refused(request: Request, error: Exception) -> Response:
             names = ("problem", "line", "column", "offset")
             position = {name: getattr(error, name) for name in names}
             return _error(400, message, excerpt=excerpt, **position)
-        case ValueError():
-            return _error(400, str(error))
-    raise error
+    return _error(400, str(error))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
