@@ -1,6 +1,5 @@
 """A tiny transformer that computes exactly, at any length, and can prove it."""
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from exactformer.domains.algebra import Algebra, Operator
@@ -60,23 +59,23 @@ __all__ = [
 
 # What needs torch is imported when first used: without it the command line starts fast.
 _LATER = {
-    "Model": ("exactformer.api", "Model"),
-    "causal_graph": ("exactformer.interp.causal", "causal_graph"),
-    "construct": ("exactformer.api", "construct"),
-    "depth_table": ("exactformer.protocol.table", "depth_table"),
-    "load": ("exactformer.api", "load"),
-    "score_circuit": ("exactformer.interp.score", "score_circuit"),
-    "train": ("exactformer.training.run", "train_seeds"),
+    "Model": "exactformer.api:Model",
+    "causal_graph": "exactformer.interp.causal:causal_graph",
+    "construct": "exactformer.api:construct",
+    "depth_table": "exactformer.protocol.table:depth_table",
+    "load": "exactformer.api:load",
+    "protocol": "exactformer.protocol",  # with names of its own: `exactformer.protocol.train`
+    "score_circuit": "exactformer.interp.score:score_circuit",
+    "train": "exactformer.training.run:train_seeds",
 }
 
 
 def __getattr__(name: str):
-    if name == "protocol":  # a folder with names of its own: `exactformer.protocol.train`
-        return import_module("exactformer.protocol")
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _LATER[name]
-    return getattr(import_module(module), attribute)
+    from pkgutil import resolve_name
+
+    return resolve_name(_LATER[name])
 
 
 def __dir__() -> list[str]:

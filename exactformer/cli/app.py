@@ -3,21 +3,17 @@
 import json
 import os
 import sys
-from collections.abc import Collection, Iterable
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, BadParameter, Exit, Option, Typer
 from typer.core import TyperGroup
 
 from exactformer import __version__
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import MOST_SEEDS, require
 from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
-from exactformer.domains.plain import suggestion
-from exactformer.engine import choice
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -30,10 +26,10 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             print("exactformer: interrupted", file=sys.stderr)
-            raise typer.Exit(130) from None
+            raise Exit(130) from None
 
 
-app = typer.Typer(
+app = Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
@@ -45,16 +41,13 @@ app = typer.Typer(
 def _print_version(asked: bool) -> None:
     if asked:
         print(f"exactformer {__version__}")
-        raise typer.Exit
+        raise Exit
 
 
 @app.callback()
 def common(
     version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """A tiny transformer that computes exactly, at any length, and can prove it."""
@@ -65,17 +58,17 @@ def read_algebra(name: str) -> Algebra:
         try:
             return find_algebra(name)
         except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+            raise BadParameter(str(error)) from None
     try:
         return load_algebra(name)
     except ValueError as error:  # of which typer would tell nothing but that there was one
         _tell(error)
-        raise typer.Exit(2) from None
+        raise Exit(2) from None
 
 
 Domain = Annotated[
     Algebra,
-    typer.Argument(
+    Argument(
         parser=read_algebra,
         metavar="DOMAIN",
         help=f"{', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path of a .toml "
@@ -84,32 +77,21 @@ Domain = Annotated[
 ]
 WeightsName = Annotated[
     str,
-    typer.Option(
-        "--weights",
+    Option(
         help="constructed (or constructed/closed, /units, /table, /fitted, /dense), the name of "
-        "shipped weights, or a file.",
+        "shipped weights, or a file."
     ),
 ]
-EngineName = Annotated[
-    choice.EngineName,
-    typer.Option(
-        "--engine",
-        help="fast: what is read off certified weights, in one pass; model: the transformer, level "
-        "by level; auto: fast where that can be and its tables are soon made.",
-    ),
-]
-IterationsName = Annotated[
+IterationsBy = Annotated[
     Iterations | None,
-    typer.Option(
-        "--iterations",
+    Option(
         help="Of the transformer: depth, as many as an expression is deep (as in the paper); log, "
-        "at most 1 + log2 of its values, for certified weights.",
-        show_default=False,
+        "at most 1 + log2 of its values, for certified weights."
     ),
 ]
 NoLimit = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--no-limit",
         help="Do what would take the transformer very long, too. It takes as many iterations as an "
         "expression is deep, over all its tokens; what costs too much is otherwise refused.",
@@ -117,53 +99,13 @@ NoLimit = Annotated[
 ]
 RayAddress = Annotated[
     str | None,
-    typer.Option(
-        "--ray",
+    Option(
         metavar="ADDRESS",
         help="Spread the work over the Ray cluster at HOST:PORT or ray://HOST:PORT; auto: the one "
         "that runs on this machine.",
-        show_default=False,
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Machine-readable output.")]
-
-
-def print_json(items: Iterable[Any]) -> None:
-    """A list, item by item: it may be longer than the memory is large."""
-    separator = "["
-    for item in items:
-        sys.stdout.write(separator + json.dumps(item, ensure_ascii=False))
-        separator = ", "
-    print("[]" if separator == "[" else "]")
-
-
-def read_constants(assignments: list[str]) -> dict[str, str]:
-    pairs = [assignment.partition("=") for assignment in assignments]
-    for name, equals, value in pairs:
-        if not (name and equals and value):
-            raise typer.BadParameter(f"expected NAME=VALUE, found {name + equals + value!r}")
-    return {name: value for name, _, value in pairs}
-
-
-def read_seeds(text: str) -> tuple[int, ...]:
-    """Numbers and ranges of numbers, both ends included."""
-    seeds: list[int] = []
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not (first.isdecimal() and (last.isdecimal() if dash else not last)):
-            raise typer.BadParameter(
-                f"expected numbers separated by commas, or ranges such as 0-99, found {text!r}"
-            )
-        require("seeds", int(last or first) - int(first), MOST_SEEDS)
-        seeds += range(int(first), int(last or first) + 1)
-    return tuple(seeds)
-
-
-def require_known(names: Iterable[str], known: Collection[str]) -> None:
-    for name in names:
-        if name not in known:
-            hint = suggestion(name, known)
-            raise typer.BadParameter(f"expected some of {', '.join(known)}, found {name!r}{hint}")
+Json = Annotated[bool, Option("--json", help="Machine-readable output.")]
 
 
 def main() -> None:

@@ -4,20 +4,17 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
+from typer import Argument, Option
 
 from exactformer.cli.app import Domain, Json, app
 from exactformer.problems.depths import read_depths
-
-Kind = Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"]
-FileFormat = Literal["jsonl", "parquet"]
 
 
 @app.command()
 def export(
     kind: Annotated[
-        Kind,
-        typer.Argument(
+        Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"],
+        Argument(
             metavar="KIND",
             help="onnx: the whole model; torch: one iteration, by torch.export; huggingface: a "
             "folder with weights, proof and card; dataset: problems for Hugging Face's datasets; "
@@ -25,38 +22,30 @@ def export(
         ),
     ],
     domain: Domain,
-    out: Annotated[Path, typer.Option(help="The file, or the new folder.")],
+    out: Annotated[Path, Option(help="The file, or the new folder.")],
     weights: Annotated[
         str | None,
-        typer.Option(
-            help="Of a model: constructed (the default), the name of shipped weights, or a file.",
-            show_default=False,
+        Option(
+            help="Of a model: constructed (the default), the name of shipped weights, or a file."
         ),
     ] = None,
     depths: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="Of problems: those to be tested on, such as 3-30 (the default) or 4,8; 1 and 2 "
-            "are to learn from.",
-            show_default=False,
+            "are to learn from."
         ),
     ] = None,
     count: Annotated[
-        int | None,
-        typer.Option(min=1, help="Problems of each depth; 100 if not given.", show_default=False),
+        int | None, Option(min=1, help="Problems of each depth; 100 if not given.")
     ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Seed of the problems; 0 if not given.", show_default=False),
-    ] = None,
+    seed: Annotated[int | None, Option(min=0, help="Seed of the problems; 0 if not given.")] = None,
     balanced: Annotated[
-        bool, typer.Option("--balanced", help="Of problems: each value equally often.")
+        bool, Option("--balanced", help="Of problems: each value equally often.")
     ] = False,
     format: Annotated[
-        FileFormat | None,
-        typer.Option(
-            help="Of a dataset's files: jsonl (the default) or parquet.", show_default=False
-        ),
+        Literal["jsonl", "parquet"] | None,
+        Option(help="Of a dataset's files: jsonl (the default) or parquet."),
     ] = None,
     as_json: Json = False,
 ) -> None:

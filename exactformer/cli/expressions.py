@@ -2,25 +2,15 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
+from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import (
-    Domain,
-    EngineName,
-    IterationsName,
-    Json,
-    NoLimit,
-    RayAddress,
-    WeightsName,
-    app,
-    print_json,
-)
+from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, RayAddress, WeightsName, app
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -28,12 +18,21 @@ from exactformer.domains.formats.labelled import Format
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
 from exactformer.domains.notation import Notation
+from exactformer.engine.choice import EngineName
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
     from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
     from exactformer.progress import Tell
+
+Engine = Annotated[
+    EngineName,
+    Option(
+        help="fast: what is read off certified weights, in one pass; model: the transformer, level "
+        "by level; auto: fast where that can be and its tables are soon made."
+    ),
+]
 
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
@@ -77,32 +76,31 @@ def info(domain: Domain, as_json: Json = False) -> None:
 def sample(
     domain: Domain,
     depth: Annotated[
-        int | None, typer.Option(min=0, help="Exact depth of each expression; 2 if not given.")
+        int | None, Option(min=0, help="Exact depth of each expression; 2 if not given.")
     ] = None,
     depths: Annotated[
-        str | None, typer.Option(help="Several depths, such as 1-30 or 2,4,8; rows of all columns.")
+        str | None, Option(help="Several depths, such as 1-30 or 2,4,8; rows of all columns.")
     ] = None,
-    count: Annotated[int, typer.Option(min=0, help="How many, of each depth.")] = 10,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the generator.")] = 0,
-    balanced: Annotated[bool, typer.Option("--balanced", help="Each value equally often.")] = False,
+    count: Annotated[int, Option(min=0, help="How many, of each depth.")] = 10,
+    seed: Annotated[int, Option(min=0, help="Seed of the generator.")] = 0,
+    balanced: Annotated[bool, Option("--balanced", help="Each value equally often.")] = False,
     parentheses: Annotated[
         float | None,
-        typer.Option(
+        Option(
             min=0,
             max=1,
             help="In plain notation: the share of operands with parentheses that they do not need; "
             "0.2 if not given.",
-            show_default=False,
         ),
     ] = None,
     format: Annotated[
         Literal["tsv", "lra", "jsonl", "parquet"],
-        typer.Option(
+        Option(
             help="jsonl, parquet: rows of all columns; lra: the ListOps set of the Long Range "
             "Arena, drawn anew, as its file."
         ),
     ] = "tsv",
-    out: Annotated[Path | None, typer.Option(help="A file for rows of all columns.")] = None,
+    out: Annotated[Path | None, Option(help="A file for rows of all columns.")] = None,
     as_json: Json = False,
 ) -> None:
     """Random expressions of an exact depth, each with its value, separated by a tab; or rows with
@@ -118,14 +116,15 @@ def sample(
 
     if depth is not None and depths is not None:
         raise ValueError("expected --depth or --depths, not both")
+    exact = 2 if depth is None else depth
     rng = np.random.default_rng(seed)
     write = str
 
-    def some_at_a_time(depth: int, tell: "Tell") -> Iterator[Expression]:
+    def some_at_a_time(tell: "Tell") -> Iterator[Expression]:
         for done in range(0, count, DRAWN_AT_ONCE):
             tell("expressions", done, count)
             at_once = min(DRAWN_AT_ONCE, count - done)
-            yield from draw(domain, depth, at_once, rng, parentheses=parentheses)
+            yield from draw(domain, exact, at_once, rng, parentheses=parentheses)
 
     with bar(shown=out is not None or not sys.stdout.isatty()) as tell:
         if format == "lra":
@@ -139,17 +138,16 @@ def sample(
         elif format != "tsv" or depths is not None or out is not None:
             if parentheses is not None:
                 raise ValueError("rows of all columns are drawn without --parentheses")
-            several = read_depths(depths) if depths is not None else [2 if depth is None else depth]
+            several = [exact] if depths is None else read_depths(depths)
             rows = problems(domain, several, count, seed, balanced=balanced)
             _write_rows(_told(rows, tell, count * len(several)), format, out, as_json)
             return
         elif balanced:
-            depth = 2 if depth is None else depth
-            expressions = draw_balanced(domain, depth, count, rng, parentheses=parentheses)
+            expressions = draw_balanced(domain, exact, count, rng, parentheses=parentheses)
         else:
-            expressions = some_at_a_time(2 if depth is None else depth, tell)
+            expressions = some_at_a_time(tell)
         if as_json:
-            print_json(
+            _print_json(
                 {"expression": write(e), "value": evaluate(e), "tokens": len(e)}
                 for e in expressions
             )
@@ -177,7 +175,7 @@ def _write_rows(
         if as_json:
             print(json.dumps({"out": str(out), "rows": written}))
     elif as_json:
-        print_json(row.to_dict() for row in rows)
+        _print_json(row.to_dict() for row in rows)
     else:
         write_lines(rows, sys.stdout, format)
 
@@ -185,38 +183,36 @@ def _write_rows(
 @app.command("eval")
 def evaluate_expressions(
     domain: Domain,
-    expression: Annotated[str | None, typer.Argument(metavar="EXPR", show_default=False)] = None,
+    expression: Annotated[str | None, Argument(metavar="EXPR")] = None,
     file: Annotated[
         Path | None,
-        typer.Option(
-            help="One expression a line in, one value a line out; - reads standard input."
-        ),
+        Option(help="One expression a line in, one value a line out; - reads standard input."),
     ] = None,
     weights: WeightsName = "constructed",
-    engine: EngineName = "auto",
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    engine: Engine = "auto",
+    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
     syntax: Annotated[
         Syntax,
-        typer.Option(
+        Option(
             help="How the text is written: native; python, with its precedence; nangia, as the "
             "published ListOps files are."
         ),
     ] = "native",
-    iterations: IterationsName = None,
+    iterations: IterationsBy = None,
     no_limit: NoLimit = False,
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
     """Print the value of an expression, or of each line of a file or pipe of any size."""
     if (expression is None) == (file is None):
-        raise typer.BadParameter("expected an expression or --file, and not both")
+        raise BadParameter("expected an expression or --file, and not both")
     from exactformer.values import Evaluator, spelt
 
     evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations)
     counted = as_json and iterations is not None  # iterations are then told with each value
     if expression is not None:
         if ray is not None:
-            raise typer.BadParameter("expected --file with --ray, found an expression")
+            raise BadParameter("expected --file with --ray, found an expression")
         parsed = parse(domain, expression, syntax)
         shown = evaluator.outcome(parsed)._asdict() if counted else evaluator.value(parsed)
         print(json.dumps(shown, ensure_ascii=False) if as_json else shown)
@@ -231,7 +227,7 @@ def evaluate_expressions(
         if counted:
             shown = (outcome._asdict() for outcome in lines.line_outcomes(path, syntax))
             kept.keep(iter(lambda: list(islice(shown, MOST_AT_ONCE)), []))
-            print_json(chain.from_iterable(kept))
+            _print_json(chain.from_iterable(kept))
             return
         kept.keep(lines.line_values(path, syntax))
         if as_json:
@@ -249,32 +245,29 @@ def evaluate_expressions(
 @app.command()
 def score(
     domain: Domain,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="- reads standard input.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="- reads standard input.")],
     format: Annotated[
         Format | None,
-        typer.Option(
+        Option(
             help="tsv: an expression and its value, as sample writes them; nangia and lra: "
-            "published ListOps; bowman: pairs of formulas. Unless given, by the first line.",
-            show_default=False,
+            "published ListOps; bowman: pairs of formulas. Unless given, by the first line."
         ),
     ] = None,
     weights: WeightsName = "constructed",
     median: Annotated[
         Median | None,
-        typer.Option(
+        Option(
             help="MED of an even number in published ListOps files: the floor of the mean of the "
-            "middle two, as published (the default), or the lower one, as in the paper.",
-            show_default=False,
+            "middle two, as published (the default), or the lower one, as in the paper."
         ),
     ] = None,
-    engine: EngineName = "auto",
+    engine: Engine = "auto",
     no_limit: NoLimit = False,
     predictions: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             help="Score these instead, by depth: JSON lines with id and prediction, for a FILE of "
-            "rows as sample --out writes them.",
-            show_default=False,
+            "rows as sample --out writes them."
         ),
     ] = None,
     ray: RayAddress = None,
@@ -307,4 +300,13 @@ def score(
         result = score_file(task, tell)
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
     if result.wrong:
-        raise typer.Exit(1)
+        raise Exit(1)
+
+
+def _print_json(items: Iterable[Any]) -> None:
+    """A list, item by item: it may be longer than the memory is large."""
+    separator = "["
+    for item in items:
+        sys.stdout.write(separator + json.dumps(item, ensure_ascii=False))
+        separator = ", "
+    print("[]" if separator == "[" else "]")

@@ -2,30 +2,32 @@
 
 import json
 import sys
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, BadParameter, Option
 
-from exactformer.cli.app import Json, app, require_known
+from exactformer.cli.app import Json, app
 from exactformer.domains.catalog import CATALOG
+from exactformer.domains.plain import suggestion
 
 
 @app.command()
 def reproduce(
     names: Annotated[
         list[str] | None,
-        typer.Argument(
+        Argument(
             metavar="NAME",
             help="table1 (if none is given) to table5, fig1 to fig4, figA1, tokens, "
             "end-to-end, controls, constants, estimators, factors, accuracy; or all.",
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the files; default results, or results/quick.")
+        Path | None, Option(help="Folder for the files; default results, or results/quick.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="A small version: fewer seeds, problems and epochs.")
+        bool, Option("--quick", help="A small version: fewer seeds, problems and epochs.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -33,7 +35,7 @@ def reproduce(
     from exactformer.paper.tables import TABLES
 
     chosen = list(TABLES) if names == ["all"] else names or ["table1"]
-    require_known(chosen, TABLES)
+    _require_known(chosen, TABLES)
     folder = out or Path("results/quick" if quick else "results")
     folder.mkdir(parents=True, exist_ok=True)
     written = {name: [str(path) for path in TABLES[name](folder, quick)] for name in chosen}
@@ -50,15 +52,15 @@ def reproduce(
 def bench(
     domains: Annotated[
         list[str] | None,
-        typer.Argument(metavar="DOMAIN", help=f"{', '.join(CATALOG)}; all if none is given."),
+        Argument(metavar="DOMAIN", help=f"{', '.join(CATALOG)}; all if none is given."),
     ] = None,
-    tokens: Annotated[int, typer.Option(min=5, help="Length of the longest texts.")] = 2**24,
-    out: Annotated[Path | None, typer.Option(help="Also write the page to a file.")] = None,
+    tokens: Annotated[int, Option(min=5, help="Length of the longest texts.")] = 2**24,
+    out: Annotated[Path | None, Option(help="Also write the page to a file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Speed and memory of the engine beside its rivals: one table, measured in one run."""
     chosen = list(dict.fromkeys(domains or CATALOG))
-    require_known(chosen, CATALOG)
+    _require_known(chosen, CATALOG)
     from exactformer.bench import table
     from exactformer.paper.files import write
 
@@ -67,3 +69,10 @@ def bench(
     if out is not None:
         write(out, page)
     print(json.dumps(table.rows_of(found), ensure_ascii=False) if as_json else page)
+
+
+def _require_known(names: Iterable[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            hint = suggestion(name, known)
+            raise BadParameter(f"expected some of {', '.join(known)}, found {name!r}{hint}")

@@ -6,17 +6,9 @@ from itertools import count as count_from
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
-from exactformer.cli.app import (
-    Domain,
-    IterationsName,
-    Json,
-    NoLimit,
-    WeightsName,
-    app,
-    read_algebra,
-)
+from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.syntax import parse
 from exactformer.model.iterations import most_iterations, require_feasible
@@ -27,15 +19,13 @@ MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a g
 @app.command()
 def trace(
     domain: Domain,
-    expression: Annotated[str, typer.Argument(metavar="EXPR")],
+    expression: Annotated[str, Argument(metavar="EXPR")],
     weights: WeightsName = "constructed",
     html: Annotated[
         Path | None,
-        typer.Option(
-            help="Write the page of `explore` with this trace, as one file for a browser."
-        ),
+        Option(help="Write the page of `explore` with this trace, as one file for a browser."),
     ] = None,
-    iterations: IterationsName = None,
+    iterations: IterationsBy = None,
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
@@ -65,18 +55,18 @@ def trace(
 def explore(
     domain: Annotated[
         Algebra | None,
-        typer.Argument(parser=read_algebra, metavar="DOMAIN", help="The algebra to start with."),
+        Argument(parser=read_algebra, metavar="DOMAIN", help="The algebra to start with."),
     ] = None,
     weights: Annotated[
         str | None,
-        typer.Option(help="The weights to start with: as elsewhere; a file is then offered too."),
+        Option(help="The weights to start with: as elsewhere; a file is then offered too."),
     ] = None,
     host: Annotated[
-        str, typer.Option(help="Where to listen; 127.0.0.1 is this machine only.")
+        str, Option(help="Where to listen; 127.0.0.1 is this machine only.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes any free one.")] = 8765,
+    port: Annotated[int, Option(min=0, max=65535, help="0 takes any free one.")] = 8765,
     browser: Annotated[
-        bool, typer.Option("--browser/--no-browser", help="Open the page in a browser.")
+        bool, Option("--browser/--no-browser", help="Open the page in a browser.")
     ] = True,
     as_json: Json = False,
 ) -> None:

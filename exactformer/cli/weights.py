@@ -2,27 +2,77 @@
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import (
-    Domain,
-    Json,
-    WeightsName,
-    app,
-    read_algebra,
-    read_constants,
-    read_seeds,
-)
+from exactformer.cli.app import Domain, Json, RayAddress, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import MOST_SEEDS, require
+
+
+@app.command()
+def sweep(
+    domain: Domain,
+    seeds: Annotated[str, Option(help="Such as 0-9999, or 8739,7520.")],
+    out: Annotated[
+        Path, Option(help="Folder for weights and tables; an interrupted sweep goes on.")
+    ],
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "--set",
+            metavar="NAME=VALUE,VALUE",
+            help="Values of a constant of the recipe (or of method) to train every seed with; with "
+            "several of these, every combination.",
+        ),
+    ] = None,
+    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
+    workers: Annotated[
+        int | None, Option(min=1, help="Processes; one for each core, up to 8 on cuda.")
+    ] = None,
+    block: Annotated[
+        int | None, Option(min=1, help="Seeds trained together; 20, or 125 on cuda.")
+    ] = None,
+    ray: RayAddress = None,
+    as_json: Json = False,
+) -> None:
+    """Train and certify many seeds under many settings: success, steps and margins by setting."""
+    if ray is not None and workers is not None:
+        raise ValueError("expected --workers or --ray: a cluster has as many as it has CPUs")
+    grid = {name: words.split(",") for name, words in _read_constants(settings or []).items()}
+    chosen = _read_seeds(seeds)
+
+    from exactformer.sweep import read_rows, write_results
+    from exactformer.sweep import sweep as run
+
+    try:
+        shards = run(
+            domain, chosen, out, settings=grid, device=device, block=block, workers=workers, ray=ray
+        )
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        raise Exit(130) from None
+    rows = read_rows(out, shards)
+    written = write_results(out, rows)
+    if find_spec("matplotlib"):  # an extra: the table is there without it
+        from exactformer.sweep.plots import plot
+
+        written += plot(out, rows)
+    for path in written:
+        print(f"written: {path}", file=sys.stderr)
+    if as_json:
+        print(json.dumps([{"setting": dict(row.setting), "seeds": row.records} for row in rows]))
+    else:
+        print((out / "sweep.md").read_text())
 
 
 @app.command()
 def construct(
     domain: Domain,
-    out: Annotated[Path, typer.Option(help="The safetensors file to write.")],
+    out: Annotated[Path, Option(help="The safetensors file to write.")],
     weights: WeightsName = "constructed",
     as_json: Json = False,
 ) -> None:
@@ -36,71 +86,67 @@ def construct(
 @app.command()
 def train(
     domain: Domain,
-    out: Annotated[Path, typer.Option(help="Folder for the weights; an interrupted run goes on.")],
+    out: Annotated[Path, Option(help="Folder for the weights; an interrupted run goes on.")],
     seeds: Annotated[
-        str | None,
-        typer.Option(help="Such as 8739,7520 or 2000-2099; the paper's ten if not given."),
+        str | None, Option(help="Such as 8739,7520 or 2000-2099; the paper's ten if not given.")
     ] = None,
     method: Annotated[
         str,
-        typer.Option(
+        Option(
             help="staged; sure: the same, slower, meant to succeed at the first attempt; "
             "or end-to-end: all together, as in the paper's appendix."
         ),
     ] = "staged",
     estimator: Annotated[
         str | None,
-        typer.Option(help="How the gate learns: search, score, straight-through, gumbel; reinmax."),
+        Option(help="How the gate learns: search, score, straight-through, gumbel; reinmax."),
     ] = None,
     constants: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--set",
             metavar="NAME=VALUE",
             help="Another constant of the method, such as epochs=100; run.json has all of them.",
         ),
     ] = None,
     attempts: Annotated[
-        int | None, typer.Option(min=1, help="Starts that an uncertified seed gets in all.")
+        int | None, Option(min=1, help="Starts that an uncertified seed gets in all.")
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's logs.")] = None,
+    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
+    tensorboard: Annotated[Path | None, Option(help="Folder for TensorBoard's logs.")] = None,
     as_json: Json = False,
 ) -> None:
     """Train from random weights on depth 1 and 2, and certify every seed."""
-    settings = {"estimator": estimator, "attempts": attempts, **read_constants(constants or [])}
-    asked = None if seeds is None else read_seeds(seeds)
+    settings = {"estimator": estimator, "attempts": attempts, **_read_constants(constants or [])}
+    asked = None if seeds is None else _read_seeds(seeds)
 
     from rich.console import Console
 
     from exactformer.training.display import TensorBoard, Terminal
     from exactformer.training.recipe import PAPER_SEEDS, recipe_by_method
-    from exactformer.training.run import Observer, summary, train_seeds
+    from exactformer.training.run import summary, train_seeds
 
     recipe = recipe_by_method(method, domain, settings)
     chosen = PAPER_SEEDS if asked is None else asked
-    observers: list[Observer] = [TensorBoard(tensorboard)] if tensorboard else []
+    boards = [TensorBoard(tensorboard)] if tensorboard else []
     with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
-        observers.append(terminal)
         try:
             results = train_seeds(
-                domain, chosen, recipe=recipe, out=out, device=device, observers=observers
+                domain, chosen, recipe=recipe, out=out, device=device, observers=[*boards, terminal]
             )
         except KeyboardInterrupt:
             print("interrupted; the same command goes on from here", file=sys.stderr)
-            raise typer.Exit(130) from None
+            raise Exit(130) from None
     print(json.dumps([r.record for r in results]) if as_json else summary(results))
     if not all(result.exact for result in results):
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @app.command()
 def certify(
     domain: Domain,
     weights: WeightsName = "constructed",
-    out: Annotated[
-        Path | None, typer.Option(help="Write the proof, or the fault, to a file.")
-    ] = None,
+    out: Annotated[Path | None, Option(help="Write the proof, or the fault, to a file.")] = None,
     as_json: Json = False,
 ) -> None:
     """Decide whether weights are exact at every depth and length."""
@@ -111,16 +157,16 @@ def certify(
         certificate.save(out)
     print(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else certificate)
     if certificate.verdict != "exact":
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 @app.command()
 def verify(
-    proof: Annotated[Path, typer.Argument(metavar="PROOF", help="A file that certify wrote.")],
-    weights: Annotated[Path, typer.Argument(metavar="WEIGHTS", help="The weights it is about.")],
+    proof: Annotated[Path, Argument(metavar="PROOF", help="A file that certify wrote.")],
+    weights: Annotated[Path, Argument(metavar="WEIGHTS", help="The weights it is about.")],
     algebra: Annotated[
         Algebra | None,
-        typer.Option(
+        Option(
             parser=read_algebra,
             metavar="DOMAIN",
             help="The algebra that both must be about. Without it they are about what they say "
@@ -129,7 +175,7 @@ def verify(
     ] = None,
     kernel: Annotated[
         bool,
-        typer.Option(
+        Option(
             "--kernel",
             help="Ask the checker, too, that is extracted from the machine-checked proof and built "
             "by `make proof`.",
@@ -153,7 +199,7 @@ def verify(
         shown = ascii(str(rejection))[1:-1]  # a file could hold what moves the cursor
         said = json.dumps({"accepted": False, "reason": shown})
         print(said if as_json else f"rejected: {shown}")
-        raise typer.Exit(1) from None
+        raise Exit(1) from None
     name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
     origin = "as asked for" if algebra else "not built in"
     if is_built_in(findings.algebra):
@@ -167,3 +213,25 @@ def verify(
     print(f"accepted: {reason}\n  algebra  {name} ({origin}), sha256 {sha256}")
     if origin == "not built in":
         print("  what that name stands for is the file's own word: --algebra ties it to yours")
+
+
+def _read_constants(assignments: list[str]) -> dict[str, str]:
+    pairs = [assignment.partition("=") for assignment in assignments]
+    for name, equals, value in pairs:
+        if not (name and equals and value):
+            raise BadParameter(f"expected NAME=VALUE, found {name + equals + value!r}")
+    return {name: value for name, _, value in pairs}
+
+
+def _read_seeds(text: str) -> tuple[int, ...]:
+    """Numbers and ranges of numbers, both ends included."""
+    seeds: list[int] = []
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
+        if not (first.isdecimal() and (not dash or last.isdecimal())):
+            raise BadParameter(
+                f"expected numbers separated by commas, or ranges such as 0-99, found {text!r}"
+            )
+        require("seeds", int(last or first) - int(first), MOST_SEEDS)
+        seeds += range(int(first), int(last or first) + 1)
+    return tuple(seeds)

@@ -145,13 +145,7 @@ class _Budget:
 
 
 def weights(subject: Subject, certify: Certify) -> dict[str, Any]:
-    file = subject.file
-    certificate = subject.certificate(certify).to_dict()
-    certificate.pop("algebra", None)
-    shown = {
-        name: {"shape": list(array.shape), "numbers": _cut(array).tolist()}
-        for name, array in file.arrays.items()
-    }
+    file, certificate = subject.file, subject.certificate(certify)
     return {
         "algebra": subject.algebra_name,
         "weights": subject.weights_name,
@@ -161,13 +155,15 @@ def weights(subject: Subject, certify: Certify) -> dict[str, Any]:
             array.size for name, array in file.arrays.items() if not name.endswith("_logits")
         ),
         "vocabulary": list(file.algebra.vocabulary),
-        "arrays": shown,
+        "arrays": {
+            name: {
+                "shape": list(array.shape),
+                "numbers": array[(slice(MOST_ROWS),) * array.ndim].tolist(),
+            }
+            for name, array in file.arrays.items()
+        },
         "certificate": certificate,
     }
-
-
-def _cut(array: np.ndarray) -> np.ndarray:
-    return array[tuple(slice(MOST_ROWS) for _ in array.shape)]
 
 
 def sample(algebra: Algebra, depth: int, seed: int) -> dict[str, Any]:

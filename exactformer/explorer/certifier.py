@@ -11,13 +11,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from socket import socketpair
 from threading import BoundedSemaphore
-from typing import Any, Self
+from typing import Any
 
-from exactformer.certify import Certificate, certify
+from exactformer.certify import certify
 from exactformer.model.storage import from_file
 from exactformer.weightfile import WeightFile
 
@@ -25,38 +24,26 @@ MOST_SECONDS = 30  # for a certificate
 AT_ONCE = 2  # processes
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """Instead of a certificate that takes longer."""
-
-    seconds: int
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"verdict": "unfinished", "seconds": self.seconds}
-
-
-Certify = Callable[[WeightFile], Certificate | Unfinished]
+Shown = dict[str, Any]  # of a certificate: JSON for the page
+Certify = Callable[[WeightFile], Shown]
 
 
 class NoCertificate(Exception):
     """The process could not be started, or ended while it was at work."""
 
 
-def certificate_of(file: WeightFile) -> Certificate:
-    """In this process, and however long it takes."""
-    return certify(file.algebra, from_file(file))
+def certificate_of(file: WeightFile) -> Shown:
+    """In this process, and however long it takes. The algebra is left out: the page has it."""
+    certificate = certify(file.algebra, from_file(file)).to_dict()
+    certificate.pop("algebra", None)
+    return certificate
 
 
-@dataclass(eq=False)
 class Worker:
-    process: subprocess.Popen[bytes]
-    pipe: "Connection[WeightFile, Certificate]"
-
-    @classmethod
-    def start(cls) -> Self:
+    def __init__(self) -> None:
         ours, theirs = socketpair()
         try:
-            process = subprocess.Popen(
+            self.process = subprocess.Popen(
                 [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
@@ -67,7 +54,7 @@ class Worker:
             raise
         finally:
             theirs.close()
-        return cls(process, Connection(ours.detach()))
+        self.pipe: Connection[WeightFile, Shown] = Connection(ours.detach())
 
 
 class Certifier:
@@ -81,7 +68,7 @@ class Certifier:
         self.vacancies = BoundedSemaphore(AT_ONCE)
         self.stopped = False
 
-    def __call__(self, file: WeightFile) -> Certificate | Unfinished:
+    def __call__(self, file: WeightFile) -> Shown:
         with self.vacancies:
             worker = self._worker()
             try:
@@ -94,7 +81,7 @@ class Certifier:
                 self._end(worker)
                 raise NoCertificate("the process that certifies was ended; ask again") from None
             self._end(worker)
-            return Unfinished(MOST_SECONDS)
+            return {"verdict": "unfinished", "seconds": MOST_SECONDS}
 
     def stop(self) -> None:
         """From another thread: whoever waits for a certificate gets NoCertificate."""
@@ -104,7 +91,7 @@ class Certifier:
 
     def _worker(self) -> Worker:
         try:
-            worker = self.idle.pop() if self.idle else Worker.start()
+            worker = self.idle.pop() if self.idle else Worker()
         except OSError as error:
             raise NoCertificate(f"cannot certify now: {error.strerror}; ask again") from None
         self.workers.add(worker)
@@ -119,12 +106,7 @@ class Certifier:
         worker.pipe.close()
 
 
-def work(pipe: "Connection[Certificate, WeightFile]") -> None:
-    """Until the server hangs up."""
-    with pipe, suppress(EOFError):
+if __name__ == "__main__":
+    with Connection(int(sys.argv[1])) as pipe, suppress(EOFError):  # until the server hangs up
         while True:
             pipe.send(certificate_of(pipe.recv()))
-
-
-if __name__ == "__main__":
-    work(Connection(int(sys.argv[1])))

@@ -5,23 +5,21 @@ cannot reach a file that was not offered. `random/SEED` is the one name that is 
 """
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from exactformer.api import Model, construct, load
-from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.domains.errors import quote
 from exactformer.domains.notation import Notation
-from exactformer.explorer.certifier import Certify, Unfinished
+from exactformer.explorer.certifier import Certify, Shown
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
@@ -42,13 +40,13 @@ class Subject:
     weights_name: str
     file: WeightFile
     _certifying: Lock = field(default_factory=Lock, repr=False)
-    _certificate: Certificate | Unfinished | None = field(default=None, repr=False)
+    _certificate: Shown | None = field(default=None, repr=False)
 
     @cached_property
     def model(self) -> Model:
         return Model(self.file.algebra, from_file(self.file), self.file.origin)
 
-    def certificate(self, certify: Certify) -> Certificate | Unfinished:
+    def certificate(self, certify: Certify) -> Shown:
         """Made once, however many ask at the same time."""
         with self._certifying:
             if self._certificate is None:
@@ -148,16 +146,16 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
     Gates (vectors) and routing (matrices) are made from random logits, as learned ones are.
     """
     rng = np.random.default_rng(seed)
-    origin = {"made": "random", "seed": seed}
+    weights = construct(algebra).weights
+    by_hand = to_file(algebra, weights, {"made": "random", "seed": seed})
     if algebra.notation is Notation.PLAIN:
-        return _random_levels(algebra, rng, origin)
+        return replace(by_hand, arrays=by_hand.arrays | _random_levels(algebra, rng))
 
     def draw_numbers(*shape: int) -> NDArray[np.float32]:
         return ((rng.standard_normal(shape) * GRID).round() / GRID).astype(np.float32)
 
-    weights = construct(algebra).weights
     arrays: Arrays = {}
-    for name, array in to_file(algebra, weights, {}).arrays.items():
+    for name, array in by_hand.arrays.items():
         if name in ROUTING or name.startswith("G_"):
             logits = draw_numbers(*array.shape)
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
@@ -166,20 +164,16 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
     received = weights.f.slots * size.D
     arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
     arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
-    return WeightFile(algebra, arrays, size.activation, origin)
+    return WeightFile(algebra, arrays, size.activation, by_hand.origin)
 
 
-def _random_levels(
-    algebra: Algebra, rng: np.random.Generator, origin: dict[str, Any]
-) -> WeightFile:
+def _random_levels(algebra: Algebra, rng: np.random.Generator) -> Arrays:
     """In plain notation, levels and directions alone are random: with a random gate of the depth
     not even one iteration takes place.
     """
-    by_hand = to_file(algebra, construct(algebra).weights, origin)
     declared, directions = algebra.declared_levels, algebra.declared_directions
     drawn = (
         rng.integers(1, len(directions), declared.shape) * (declared > 0),
         rng.integers(-1, 2, directions.shape),
     )
-    levels = {name: part.astype(TYPES[name]) for name, part in zip(LEVELS, drawn, strict=True)}
-    return WeightFile(algebra, by_hand.arrays | levels, by_hand.activation, origin)
+    return {name: part.astype(TYPES[name]) for name, part in zip(LEVELS, drawn, strict=True)}

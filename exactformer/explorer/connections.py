@@ -126,9 +126,6 @@ class Connection(H11Protocol):
         self._expect_request()
 
     def on_response_complete(self) -> None:
-        if self.late:
-            self.late.cancel()
-            self.late = None
         super().on_response_complete()  # which may begin with the next request
         self._expect_request()
 

@@ -12,21 +12,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+from exactformer import palette
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
 from exactformer.model.iterations import Iterations
-from exactformer.palette import (
-    CLUSTERS,
-    DIVERGING_ENDS,
-    KINDS,
-    MARKED,
-    NIGHT,
-    PLAIN,
-    Ink,
-    at_night,
-    mix,
-)
 from exactformer.weightfile import write_atomically
 
 STATIC = Path(__file__).parent / "static"
@@ -57,13 +47,13 @@ def page(data: dict[str, Any] | None = None) -> str:
     """The whole page. `data` holds the answers `models`, `trace` and `weights` of `answers.py`;
     without it the page asks the server that it came from.
     """
-    script, style = _script(), _style()
+    icon = base64.b64encode((STATIC / "icon.svg").read_bytes()).decode()
     parts = {
         "policy": policy(connect="'none'" if data else "'self'"),
-        "style": style,
-        "script": script,
+        "style": _style(),
+        "script": _script(),
         "data": embed(data),
-        "icon": _data_address("image/svg+xml", (STATIC / "icon.svg").read_bytes()),
+        "icon": f"data:image/svg+xml;base64,{icon}",
     }
     # In one pass, so that a {{name}} within what is inserted stays as it is.
     return re.sub(r"{{(\w+)}}", lambda name: parts[name[1]], (STATIC / "index.html").read_text())
@@ -109,33 +99,27 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
-def _data_address(kind: str, content: bytes) -> str:
-    return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-
-
 def colours() -> str:
     """The figures' colours as CSS variables, each for light and for dark."""
-    inks: dict[str, tuple[Ink, Ink]] = {kind: (ink, at_night(ink)) for kind, ink in KINDS.items()}
-    inks |= {
-        f"cluster-{number}": (ink, at_night(ink)) for number, ink in enumerate(CLUSTERS, start=1)
-    }
-    inks["empty"] = (KINDS["empty"], Ink("#22262d", "#3b414b", "#7c838f"))
-    inks["plain"] = (PLAIN, Ink(NIGHT, "#4a515c", "#e6e8ec"))
-    inks["marked"] = (MARKED, Ink("#c9ced6", "#e2e5ea", NIGHT))
+    clusters = {f"cluster-{number}": ink for number, ink in enumerate(palette.CLUSTERS, start=1)}
+    inks = {name: (ink, palette.at_night(ink)) for name, ink in (palette.KINDS | clusters).items()}
+    inks["empty"] = (palette.KINDS["empty"], palette.Ink("#22262d", "#3b414b", "#7c838f"))
+    inks["plain"] = (palette.PLAIN, palette.Ink(palette.NIGHT, "#4a515c", "#e6e8ec"))
+    inks["marked"] = (palette.MARKED, palette.Ink("#c9ced6", "#e2e5ea", palette.NIGHT))
     variables = {
         f"{name}-{part}": (day, night)
         for name, pair in inks.items()
-        for part, day, night in zip(Ink._fields, *pair, strict=True)
+        for part, day, night in zip(palette.Ink._fields, *pair, strict=True)
     }
-    negative, positive = DIVERGING_ENDS
-    variables["negative"] = (negative, mix(negative, "#ffffff", 0.25))
-    variables["positive"] = (positive, mix(positive, "#ffffff", 0.4))
-    variables["page"] = ("#ffffff", NIGHT)
+    negative, positive = palette.DIVERGING_ENDS
+    variables["negative"] = (negative, palette.mix(negative, "#ffffff", 0.25))
+    variables["positive"] = (positive, palette.mix(positive, "#ffffff", 0.4))
+    variables["page"] = ("#ffffff", palette.NIGHT)
     lines = [f"  --{name}: light-dark({day}, {night});" for name, (day, night) in variables.items()]
     classes = [
         f".ink-{name} {{ "
-        + " ".join(f"--{part}: var(--{name}-{part});" for part in Ink._fields)
+        + " ".join(f"--{part}: var(--{name}-{part});" for part in palette.Ink._fields)
         + " }"
         for name in inks
     ]
-    return "\n".join([":root {", f"  --clusters: {len(CLUSTERS)};", *lines, "}", *classes])
+    return "\n".join([":root {", f"  --clusters: {len(palette.CLUSTERS)};", *lines, "}", *classes])

@@ -21,7 +21,7 @@ import errno
 import ipaddress
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -59,60 +59,42 @@ HEADERS = {
 
 def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
     """The server without a socket. `host` is a name it may be called by besides localhost."""
-    whole_page = page()
-    known = _json(answers.models(choices))
+    whole_page = Response(page(), media_type="text/html")
+    models = _json(answers.models(choices))
     compute = Workers(AT_ONCE)
     wait_for_certificate = Workers(MOST_WAITING)  # computed elsewhere, and no trace waits for it
 
     def subject(asked: dict[str, Any]) -> Subject:
         return choices.subject(asked["algebra"], asked["weights"])
 
-    async def answered(workers: Workers, answer: Callable[[], Any]) -> Response:
-        return Response(await workers(lambda: _json(answer())), media_type="application/json")
-
-    async def show_page(request: Request) -> Response:
-        return Response(whole_page, media_type="text/html")
-
-    async def models(request: Request) -> Response:
-        return Response(known, media_type="application/json")
-
     async def trace(request: Request) -> Response:
         asked = await _object(request)
-        _expect_keys(asked, {"algebra", "weights", "expression"}, optional={"iterations"})
+        _expect_keys(asked, {"algebra", "weights", "expression"}, "iterations")
         for name, value in asked.items():
             if not isinstance(value, str):
                 raise ValueError(f"{name}: expected a string, found {type(value).__name__}")
         text, by = asked["expression"], asked.get("iterations", "depth")
-        return await answered(compute, lambda: answers.trace(subject(asked), text, by))
+        return await compute(lambda: answers.trace(subject(asked), text, by))
 
     async def weights(request: Request) -> Response:
         asked = _query(request, {"algebra", "weights"})
-        return await answered(
-            wait_for_certificate, lambda: answers.weights(subject(asked), certify)
-        )
+        return await wait_for_certificate(lambda: answers.weights(subject(asked), certify))
 
     async def sample(request: Request) -> Response:
         asked = _query(request, {"algebra", "depth", "seed"})
         algebra = asked["algebra"]
         depth, seed = (_whole(name, asked[name]) for name in ("depth", "seed"))
-        return await answered(
-            compute, lambda: answers.sample(choices.algebra(algebra), depth, seed)
-        )
+        return await compute(lambda: answers.sample(choices.algebra(algebra), depth, seed))
 
     routes = [
-        Route("/", show_page),
-        Route("/api/models", models),
+        Route("/", whole_page, methods=["GET"]),
+        Route("/api/models", models, methods=["GET"]),
         Route("/api/trace", trace, methods=["POST"]),
         Route("/api/weights", weights),
         Route("/api/sample", sample),
     ]
-    handlers: dict[Any, Callable[[Request, Any], Awaitable[Response]]] = {
-        HTTPException: _refused,
-        NoCertificate: _unavailable,
-        OSError: _exhausted,
-        ValueError: _mistaken,
-        Exception: _failed,
-    }
+    refusals = (HTTPException, NoCertificate, OSError, ValueError)
+    handlers = dict.fromkeys(refusals, _refused) | {Exception: _failed}
     return _Guard(Starlette(routes=routes, exception_handlers=handlers), host)
 
 
@@ -136,20 +118,20 @@ def serve(choices: Choices, host: str, port: int, ready: Callable[[str], None]) 
 
 
 class Workers:
-    """Computes in threads, a few at once, and turns away what comes when too many wait."""
+    """Computes answers in threads, a few at once, and turns away what comes when too many wait."""
 
     def __init__(self, at_once: int) -> None:
         self.at_once = at_once
         self.limiter: CapacityLimiter | None = None  # made where the event loop runs
         self.waiting = 0
 
-    async def __call__(self, answer: Callable[[], bytes]) -> bytes:
+    async def __call__(self, answer: Callable[[], Any]) -> Response:
         if self.waiting >= MOST_WAITING:
             raise HTTPException(429, "too many requests at once; ask again in a moment")
         self.limiter = self.limiter or CapacityLimiter(self.at_once)
         self.waiting += 1
         try:
-            return await to_thread.run_sync(answer, limiter=self.limiter)
+            return await to_thread.run_sync(lambda: _json(answer()), limiter=self.limiter)
         finally:
             self.waiting -= 1
 
@@ -232,10 +214,8 @@ def _query(request: Request, names: set[str]) -> dict[str, str]:
     return dict(pairs)
 
 
-def _expect_keys(
-    found: dict[str, Any], expected: set[str], optional: frozenset[str] | set[str] = frozenset()
-) -> None:
-    if found.keys() - optional != expected:
+def _expect_keys(found: dict[str, Any], expected: set[str], *optional: str) -> None:
+    if found.keys() - set(optional) != expected:
         names = ", ".join(repr(name[:40]) for name in list(found)[:10]) or "none"
         perhaps = f" and, if need be, {', '.join(sorted(optional))}" if optional else ""
         raise ValueError(f"expected {', '.join(sorted(expected))}{perhaps}; found {names}")
@@ -247,40 +227,39 @@ def _whole(name: str, text: str) -> int:
     return int(text)
 
 
-def _json(data: Any) -> bytes:
+def _json(data: Any, status: int = 200) -> Response:
     """In ASCII: half a surrogate pair, which JSON can carry into a message, has no UTF-8."""
-    return json.dumps(data, separators=(",", ":")).encode("ascii")
+    content = json.dumps(data, separators=(",", ":")).encode("ascii")
+    return Response(content, status, media_type="application/json")
 
 
 def _error(status: int, message: str, **more: Any) -> Response:
-    return Response(_json({"error": message} | more), status, media_type="application/json")
+    return _json({"error": message} | more, status)
 
 
-async def _refused(request: Request, error: HTTPException) -> Response:
-    detail = {404: "there is nothing here", 405: f"{request.method} is not allowed here"}
-    response = _error(error.status_code, detail.get(error.status_code, error.detail))
-    response.headers.update(error.headers or {})
-    return response
-
-
-async def _mistaken(request: Request, error: ValueError) -> Response:
-    """A user's mistake; in the text of an expression, with its position."""
-    if isinstance(error, ExpressionError):
-        message, _, excerpt = str(error).partition("\n")
-        position = {name: getattr(error, name) for name in ("problem", "line", "column", "offset")}
-        return _error(400, message, excerpt=excerpt, **position)
-    return _error(413 if isinstance(error, answers.TooLarge) else 400, str(error))
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:
-    return _error(503, str(error))
-
-
-async def _exhausted(request: Request, error: OSError) -> Response:
-    """Out of file descriptors or memory, which passes; all else is a mistake of ours."""
-    if error.errno not in EXHAUSTED:
-        raise error
-    return _error(503, f"the server is at its limits ({error.strerror}); ask again in a moment")
+async def _refused(request: Request, error: Exception) -> Response:
+    """What is said instead of an answer, by what is wrong."""
+    match error:
+        case HTTPException(status_code=status):
+            detail = {404: "there is nothing here", 405: f"{request.method} is not allowed here"}
+            response = _error(status, detail.get(status, error.detail))
+            response.headers.update(error.headers or {})
+            return response
+        case OSError() if error.errno not in EXHAUSTED:
+            raise error  # a mistake of ours
+        case OSError():  # out of file descriptors or memory, which passes
+            why = f"the server is at its limits ({error.strerror})"
+            return _error(503, f"{why}; ask again in a moment")
+        case NoCertificate():
+            return _error(503, str(error))
+        case answers.TooLarge():
+            return _error(413, str(error))
+        case ExpressionError():
+            message, _, excerpt = str(error).partition("\n")
+            names = ("problem", "line", "column", "offset")
+            position = {name: getattr(error, name) for name in names}
+            return _error(400, message, excerpt=excerpt, **position)
+    return _error(400, str(error))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
