@@ -7,7 +7,7 @@ the name: a cache by the name alone, as other tools have it, would keep the last
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -174,20 +174,19 @@ class _FeedforwardModule(nn.Module):
         super().__init__()
         if not isinstance(f, MLP | Table | Units):
             raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
-        parts = {field.name: getattr(f, field.name) for field in fields(f)}
         self.made_of = f
-        self.names = [name for name, part in parts.items() if isinstance(part, Tensor)]
-        for name in self.names:
-            tensor = parts[name].detach().clone()
-            if tensor.is_floating_point():
-                self.register_parameter(name, nn.Parameter(tensor))
+        for name, tensor in f.tensors.items():
+            copied = tensor.detach().clone()
+            if copied.is_floating_point():
+                self.register_parameter(name, nn.Parameter(copied))
             else:
-                self.register_buffer(name, tensor)
+                self.register_buffer(name, copied)
 
     @property
     def feedforward(self) -> Feedforward:
         """With the tensors as they are now."""
-        return replace(self.made_of, **{name: getattr(self, name) for name in self.names})
+        tensors = {name: getattr(self, name) for name in self.made_of.tensors}
+        return replace(self.made_of, **tensors)
 
 
 def check_key(key: Any) -> None:
