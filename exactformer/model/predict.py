@@ -14,18 +14,8 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.model import packed, precedence, speculate
 from exactformer.model.circuit import Weights, finish
-from exactformer.model.encode import (
-    flat_positions,
-    initial_state,
-    read_values,
-    require_countable,
-)
-from exactformer.model.iterations import (
-    Iterations,
-    by_depth,
-    most_iterations,
-    require_feasible,
-)
+from exactformer.model.encode import flat_positions, initial_state, read_values, require_countable
+from exactformer.model.iterations import Iterations, by_depth, most_iterations, require_feasible
 from exactformer.model.kinds import Kinds
 from exactformer.threads import one_thread
 
@@ -50,11 +40,10 @@ def predict(
     iterations: Iterations = "depth",
 ) -> list[str | None]:
     """The value the model gives each expression; None where it ends with anything else."""
-    names = (*algebra.values, None)  # NO_VALUE is -1
-    values, _ = _run(algebra, weights, expressions, dtype, iterations)
-    return [names[value] for value in values.tolist()]
+    return [outcome.value for outcome in outcomes(algebra, weights, expressions, dtype, iterations)]
 
 
+@torch.no_grad()
 def outcomes(
     algebra: Algebra,
     weights: Weights,
@@ -66,24 +55,6 @@ def outcomes(
     """What the model makes of each expression. `observe` is called now and then with a number of
     positions that are done: in the paper's layer each is once, else after each iteration.
     """
-    names = (*algebra.values, None)
-    values, taken = _run(algebra, weights, expressions, dtype, iterations, observe)
-    return [Outcome(names[v], t) for v, t in zip(values.tolist(), taken.tolist(), strict=True)]
-
-
-Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
-
-
-@torch.no_grad()
-def _run(
-    algebra: Algebra,
-    weights: Weights,
-    expressions: Sequence[Expression],
-    dtype: torch.dtype,
-    iterations: Iterations,
-    observe: Callable[[int], None] = lambda positions: None,
-) -> Found:
-    """In batches."""
     if weights.G_L is None and iterations == "depth":
         run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
     else:
@@ -94,7 +65,11 @@ def _run(
         chosen = [expressions[i] for i in batch]
         found = run(algebra, weights, chosen, dtype, observe)
         values[places], taken[places] = (part.cpu() for part in found)
-    return values, taken
+    names = (*algebra.values, None)  # NO_VALUE is -1
+    return [Outcome(names[v], t) for v, t in zip(values.tolist(), taken.tolist(), strict=True)]
+
+
+Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
 
 
 def _run_packed(
@@ -136,7 +111,6 @@ def _run_padded(
     """By the logarithmic layer, or that of plain notation."""
     X, inside = initial_state(expressions, weights, dtype)
     layer = speculate if weights.G_L is None else precedence
-
     steps = layer.steps(X, weights, len(algebra.values))
     X, taken = finish(X, steps, lambda: observe(inside.numel()))
     return read_values(X, weights, algebra), taken
