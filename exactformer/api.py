@@ -15,8 +15,7 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
-from exactformer.interp.module import CircuitModule, Key, Patch
-from exactformer.interp.run import Run, run
+from exactformer.interp.module import CircuitModule, Key, Patch, Run, run
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations

@@ -50,7 +50,7 @@ class CausalGraph:
 
     @cached_property
     def edges(self) -> frozenset[Edge]:
-        return frozenset(Edge(u, v) for v, causes in self.causes.items() for u in causes)
+        return frozenset(Edge(u, v) for u, v in self.target.items())
 
     @cached_property
     def target(self) -> dict[Node, Node]:
@@ -118,7 +118,7 @@ class CausalGraph:
                 }
                 for node, token in self.tokens.items()
             ],
-            "edges": [[list(u), list(v)] for v, causes in self.causes.items() for u in causes],
+            "edges": [[list(u), list(v)] for u, v in self.target.items()],
         }
 
 
