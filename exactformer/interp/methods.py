@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.interp.causal import Edge, Node, causal_graph
 from exactformer.interp.module import CircuitModule
@@ -25,17 +24,14 @@ def variants(expression: Expression, count: int, rng: np.random.Generator) -> li
     """Other tokens in the same places: any value for a value, and for an operator any that takes
     as many operands, which parentheses alone decide.
     """
-    algebra, spans = expression.algebra, causal_graph(expression).causes.values()
-    numbers = {operator.position: len(operands) for operator, *operands in spans}
+    algebra, effects = expression.algebra, causal_graph(expression).effects
+    read = sorted(node for node in effects if node.iteration == 0)
+    choices = {node.position: [algebra.token_ids[s] for s in effects[node]] for node in read}
     found = []
     for _ in range(count):
         tokens = expression.positions.copy()
-        for position, token in enumerate(tokens.tolist()):
-            if FIRST_VALUE <= token < algebra.first_operator:
-                tokens[position] = rng.integers(FIRST_VALUE, algebra.first_operator)
-            elif token >= algebra.first_operator:
-                fits = [o for o, op in enumerate(algebra.operators) if op.takes(numbers[position])]
-                tokens[position] = algebra.first_operator + fits[rng.integers(len(fits))]
+        for position, fits in choices.items():
+            tokens[position] = fits[rng.integers(len(fits))]
         found.append(Expression(algebra, tokens[tokens != EMPTY]))
     return found
 
