@@ -40,10 +40,11 @@ def predict(
     iterations: Iterations = "depth",
 ) -> list[str | None]:
     """The value the model gives each expression; None where it ends with anything else."""
-    return [outcome.value for outcome in outcomes(algebra, weights, expressions, dtype, iterations)]
+    names = (*algebra.values, None)  # NO_VALUE is -1
+    values, _ = _run(algebra, weights, expressions, dtype, iterations)
+    return [names[value] for value in values.tolist()]
 
 
-@torch.no_grad()
 def outcomes(
     algebra: Algebra,
     weights: Weights,
@@ -55,6 +56,24 @@ def outcomes(
     """What the model makes of each expression. `observe` is called now and then with a number of
     positions that are done: in the paper's layer each is once, else after each iteration.
     """
+    names = (*algebra.values, None)
+    values, taken = _run(algebra, weights, expressions, dtype, iterations, observe)
+    return [Outcome(names[v], t) for v, t in zip(values.tolist(), taken.tolist(), strict=True)]
+
+
+Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
+
+
+@torch.no_grad()
+def _run(
+    algebra: Algebra,
+    weights: Weights,
+    expressions: Sequence[Expression],
+    dtype: torch.dtype,
+    iterations: Iterations,
+    observe: Callable[[int], None] = lambda positions: None,
+) -> Found:
+    """In batches."""
     if weights.G_L is None and iterations == "depth":
         run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
     else:
@@ -65,11 +84,7 @@ def outcomes(
         chosen = [expressions[i] for i in batch]
         found = run(algebra, weights, chosen, dtype, observe)
         values[places], taken[places] = (part.cpu() for part in found)
-    names = (*algebra.values, None)  # NO_VALUE is -1
-    return [Outcome(names[v], t) for v, t in zip(values.tolist(), taken.tolist(), strict=True)]
-
-
-Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
+    return values, taken
 
 
 def _run_packed(
