@@ -15,8 +15,7 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, show
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
-from exactformer.interp.module import CircuitModule, Key, Patch
-from exactformer.interp.run import Run, run
+from exactformer.interp.module import CircuitModule, Key, Patch, Run, run
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations
@@ -24,7 +23,7 @@ from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import remembered
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
-from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace, trace_plain, trace_spans
+from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace
 from exactformer.verify import Findings
 
 if TYPE_CHECKING:
@@ -245,10 +244,7 @@ class Model:
         """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
         expression = self._expression(text)
         self._require_exact(iterations)
-        run = trace if iterations == "depth" else trace_spans
-        if self.algebra.notation is Notation.PLAIN:
-            run = trace_plain
-        return run(self.algebra, self.weights, expression, observe)
+        return trace(self.algebra, self.weights, expression, iterations, observe)
 
     def run(self, text: Text, patch: Mapping[Key, Patch] | None = None) -> Run:
         """The transformer on one expression, with every intermediate kept and any of them patched.

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from exactformer.domains.algebra import CLOSE, OPEN, Operator
+from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.plain import expect
 
@@ -50,7 +50,7 @@ class CausalGraph:
 
     @cached_property
     def edges(self) -> frozenset[Edge]:
-        return frozenset(Edge(u, v) for v, causes in self.causes.items() for u in causes)
+        return frozenset(Edge(u, v) for u, v in self.target.items())
 
     @cached_property
     def target(self) -> dict[Node, Node]:
@@ -72,27 +72,20 @@ class CausalGraph:
 
         A value may be any other value, and an operator any that takes as many operands.
         """
-        algebra = self.expression.algebra
-        symbols = {op.symbol: op for op in algebra.operators}
-        index = {value: i for i, value in enumerate(algebra.values)}
-        found: dict[Node, dict[str, str]] = {
-            self.answer: {value: value for value in algebra.values}
-        }
+        values, operators = self.expression.algebra.values, self.expression.algebra.operators
+        symbols = {op.symbol: op for op in operators}
+        index = {value: i for i, value in enumerate(values)}
+        found = {self.answer: {value: value for value in values}}
         for node in reversed(self.causes):  # a span comes after those in it
             operator, *operands = self.causes[node]
             held = [index[self.tokens[operand]] for operand in operands]
             after = found[node]
-
-            def answer(op: Operator, places: list[int], after: dict[str, str] = after) -> str:
-                return after[algebra.values[op(places)]]
-
-            found[operator] = {
-                symbol: answer(op, held) for symbol, op in symbols.items() if op.takes(len(held))
-            }
+            fits = {symbol: op for symbol, op in symbols.items() if op.takes(len(held))}
+            found[operator] = {symbol: after[values[op(held)]] for symbol, op in fits.items()}
             own = symbols[self.tokens[operator]]
             for i, operand in enumerate(operands):
                 found[operand] = {
-                    value: answer(own, [*held[:i], place, *held[i + 1 :]])
+                    value: after[values[own([*held[:i], place, *held[i + 1 :]])]]
                     for value, place in index.items()
                 }
         return found
@@ -118,7 +111,7 @@ class CausalGraph:
                 }
                 for node, token in self.tokens.items()
             ],
-            "edges": [[list(u), list(v)] for v, causes in self.causes.items() for u in causes],
+            "edges": [[list(u), list(v)] for u, v in self.target.items()],
         }
 
 

@@ -5,14 +5,13 @@ the state before are the sources. All compare an expression with variants of the
 other tokens, so none needs to know the basis of the state.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.interp.causal import Edge, Node, causal_graph
 from exactformer.interp.module import CircuitModule
@@ -25,40 +24,32 @@ def variants(expression: Expression, count: int, rng: np.random.Generator) -> li
     """Other tokens in the same places: any value for a value, and for an operator any that takes
     as many operands, which parentheses alone decide.
     """
-    algebra, spans = expression.algebra, causal_graph(expression).causes.values()
-    numbers = {operator.position: len(operands) for operator, *operands in spans}
+    algebra, effects = expression.algebra, causal_graph(expression).effects
+    read = sorted(node for node in effects if node.iteration == 0)
+    choices = {node.position: [algebra.token_ids[s] for s in effects[node]] for node in read}
     found = []
     for _ in range(count):
         tokens = expression.positions.copy()
-        for position, token in enumerate(tokens.tolist()):
-            if FIRST_VALUE <= token < algebra.first_operator:
-                tokens[position] = rng.integers(FIRST_VALUE, algebra.first_operator)
-            elif token >= algebra.first_operator:
-                fits = [o for o, op in enumerate(algebra.operators) if op.takes(numbers[position])]
-                tokens[position] = algebra.first_operator + fits[rng.integers(len(fits))]
+        for position, fits in choices.items():
+            tokens[position] = fits[rng.integers(len(fits))]
         found.append(Expression(algebra, tokens[tokens != EMPTY]))
     return found
 
 
-@dataclass(frozen=True)
 class _Runs:
     """The states of an expression, (n, D), and of its variants, (V, n, D), after each iteration."""
 
-    module: CircuitModule
-    states: list[Tensor]
-    others: list[Tensor]
-    routed: list[Tensor]  # H of the expression and its variants, of each iteration
-
-    @classmethod
-    def of(
-        cls, module: CircuitModule, expression: Expression, count: int, rng: np.random.Generator
-    ) -> "_Runs":
+    def __init__(
+        self, module: CircuitModule, expression: Expression, count: int, rng: np.random.Generator
+    ) -> None:
         batch = [expression, *variants(expression, count, rng)]
         with torch.no_grad():
             _, cache = module.run_with_cache(*module.encode(batch))
-        states = [cache[i, "X"] for i in range(module.iteration + 1)]
-        routed = [cache[i, "H"] for i in range(1, module.iteration + 1)]
-        return cls(module, [s[0] for s in states], [s[1:] for s in states], routed)
+        self.module, self.count = module, count
+        self.iterations = range(1, module.iteration + 1)
+        self.states = [cache[t, "X"][0] for t in (0, *self.iterations)]
+        self.others = [cache[t, "X"][1:] for t in (0, *self.iterations)]
+        self.routed = {t: cache[t, "H"][1:] for t in self.iterations}  # H of the variants
 
     def node(self, iteration: int, position: int) -> Node:
         """Where the token that stands here after an iteration was written."""
@@ -87,77 +78,76 @@ class _Runs:
             return circuit.iterate(states, self.module.weights, inside).X
 
 
-def activation_patching(
-    module: CircuitModule, expression: Expression, count: int, rng: np.random.Generator
-) -> Weighted:
+Shares = Iterator[tuple[int, int, float]]  # a source, a target, and how much speaks for the edge
+
+
+def activation_patching(runs: _Runs, t: int) -> Shares:
     """Put a source's vector from a variant in its place; an edge is where that changes a target.
     How much speaks for it is the share of the variants in which it does.
     """
-    runs = _Runs.of(module, expression, count, rng)
-    found: Weighted = {}
-    for t in range(1, len(runs.states)):
-        targets, before = runs.targets(t), runs.states[t - 1]
-        for p in runs.sources(t):
-            patched = before.repeat(count, 1, 1)
-            patched[:, p] = runs.others[t - 1][:, p]
-            changed = (runs.after(patched) != runs.states[t]).any(-1)
-            for q in targets:
-                share = changed[:, q].float().mean().item()
-                found[Edge(runs.node(t - 1, p), Node(t, q))] = share
-    return found
+    targets, before = runs.targets(t), runs.states[t - 1]
+    for p in runs.sources(t):
+        patched = before.repeat(runs.count, 1, 1)
+        patched[:, p] = runs.others[t - 1][:, p]
+        changed = (runs.after(patched) != runs.states[t]).any(-1)
+        for q in targets:
+            yield p, q, changed[:, q].float().mean().item()
 
 
-def edge_attribution(
-    module: CircuitModule, expression: Expression, count: int, rng: np.random.Generator
-) -> Weighted:
+def edge_attribution(runs: _Runs, t: int) -> Shares:
     """The gradient of a target's largest output with respect to a source, times how its vector
     differs in a variant: what patching would do if the model were linear. The largest of all
     variants, as a share of the target's largest.
     """
-    runs = _Runs.of(module, expression, count, rng)
-    found: Weighted = {}
-    for t in range(1, len(runs.states)):
-        X = runs.states[t - 1].clone().requires_grad_()
-        _, cache = module.run_with_cache(X, torch.ones_like(X[:, 0]).bool())
-        for q in runs.targets(t):
-            (gradient,) = torch.autograd.grad(cache[1, "Z"][q].max(), X, retain_graph=True)
-            moved = (runs.others[t - 1] - runs.states[t - 1]) * gradient
-            effect = moved.sum(-1).abs().amax(0)
-            for p in runs.sources(t):
-                share = (effect[p] / effect.max().clamp(min=1e-9)).item()
-                found[Edge(runs.node(t - 1, p), Node(t, q))] = share
-    return found
+    X = runs.states[t - 1].clone().requires_grad_()
+    _, cache = runs.module.run_with_cache(X, torch.ones_like(X[:, 0]).bool())
+    for q in runs.targets(t):
+        (gradient,) = torch.autograd.grad(cache[1, "Z"][q].max(), X, retain_graph=True)
+        moved = (runs.others[t - 1] - runs.states[t - 1]) * gradient
+        effect = moved.sum(-1).abs().amax(0)
+        for p in runs.sources(t):
+            yield p, q, (effect[p] / effect.max().clamp(min=1e-9)).item()
 
 
-def linear_probe(
-    module: CircuitModule, expression: Expression, count: int, rng: np.random.Generator
-) -> Weighted:
+def linear_probe(runs: _Runs, t: int) -> Shares:
     """Whether a source can be read off what a target receives, H, by a linear map: the accuracy on
     variants that the map was not fitted to, above that of the commonest token.
     """
-    runs = _Runs.of(module, expression, count, rng)
-    half, found = count // 2, {}
-    for t in range(1, len(runs.states)):
-        routed = runs.routed[t - 1][1:].double()
-        for q in runs.targets(t):
-            features = torch.cat([routed[:, q], torch.ones(count, 1, dtype=torch.float64)], dim=1)
-            for p in runs.sources(t):
-                _, label = runs.others[t - 1][:, p].unique(dim=0, return_inverse=True)
-                one_hot = torch.nn.functional.one_hot(label).double()
-                gram = features[:half].T @ features[:half]
-                gram += 1e-3 * torch.eye(len(gram), dtype=torch.float64)
-                probe = torch.linalg.solve(gram, features[:half].T @ one_hot[:half])
-                guess = (features[half:] @ probe).argmax(-1)
-                commonest = label[:half].bincount().argmax()
-                gain = (guess == label[half:]).double() - (commonest == label[half:]).double()
-                found[Edge(runs.node(t - 1, p), Node(t, q))] = gain.mean().item()
-    return found
+    half, routed = runs.count // 2, runs.routed[t].double()
+    for q in runs.targets(t):
+        features = torch.cat([routed[:, q], torch.ones_like(routed[:, q, :1])], dim=1)
+        for p in runs.sources(t):
+            _, label = runs.others[t - 1][:, p].unique(dim=0, return_inverse=True)
+            one_hot = torch.nn.functional.one_hot(label).double()
+            gram = features[:half].T @ features[:half]
+            gram += 1e-3 * torch.eye(len(gram), dtype=torch.float64)
+            probe = torch.linalg.solve(gram, features[:half].T @ one_hot[:half])
+            guess = (features[half:] @ probe).argmax(-1)
+            commonest = label[:half].bincount().argmax()
+            gain = (guess == label[half:]).double() - (commonest == label[half:]).double()
+            yield p, q, gain.mean().item()
+
+
+def _weigh(
+    method: Callable[[_Runs, int], Shares],
+    module: CircuitModule,
+    expression: Expression,
+    count: int,
+    rng: np.random.Generator,
+) -> Weighted:
+    """What a method finds, iteration by iteration, with so many variants of an expression."""
+    runs = _Runs(module, expression, count, rng)
+    return {
+        Edge(runs.node(t - 1, p), Node(t, q)): share
+        for t in runs.iterations
+        for p, q, share in method(runs, t)
+    }
 
 
 METHODS = {
-    "activation patching": activation_patching,
-    "edge attribution": edge_attribution,
-    "linear probe": linear_probe,
+    "activation patching": partial(_weigh, activation_patching),
+    "edge attribution": partial(_weigh, edge_attribution),
+    "linear probe": partial(_weigh, linear_probe),
 }
 
 

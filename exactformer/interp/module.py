@@ -1,15 +1,17 @@
 """The transformer as a `torch.nn.Module`, for the tools that know those.
 
 The layer is that of `model/circuit.py`, put together from the same functions. Between them, every
-intermediate passes through a `Tap`, which hands it on: a forward hook there sees it, and replaces
-it by what the hook returns. `run_with_cache` keeps what passed, under the iteration (from 1) and
-the name: a cache by the name alone, as other tools have it, would keep the last iteration only.
+intermediate passes through a tap, which hands it on: a forward hook there sees it, and replaces it
+by what the hook returns. `run_with_cache` keeps what passed, under the iteration (from 1) and the
+name: a cache by the name alone, as other tools have it, would keep the last iteration only. `run`
+is that of one expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from exactformer.domains.algebra import OPEN, Algebra
@@ -30,20 +32,13 @@ BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E")
 TAPS = ("A", "P", "ids", "R", "H", "Z", "Y", "X")  # as in the glossary of model/circuit.py
 
 
-class Tap(nn.Module):
-    """Hands on what it is given."""
-
-    def forward(self, value: Tensor) -> Tensor:
-        return value
-
-
 class CircuitModule(nn.Module):
     """A model's transformer: a state in, the state after the last iteration out.
 
     state_dict   `G_PE`, `W_Q`, `W_K`, with `G_R` and `E` where there are any, and the feedforward's
                  under `f.`. A perceptron's are parameters, all others are buffers.
-    taps         a `Tap` for each of A, P, ids, R, H, Z, Y and X; each is passed once an iteration,
-                 R only where there is a rank gate.
+    taps         an identity for each of A, P, ids, R, H, Z, Y and X; each is passed once an
+                 iteration, R only where there is a rank gate.
     iteration    the number of the one that is running, from 1: what a hook may ask for.
 
     The threshold Y = (Z > 0) has no gradient. So gradients reach from Z to H, to the perceptron and
@@ -64,7 +59,7 @@ class CircuitModule(nn.Module):
             tensor = getattr(weights, name)
             self.register_buffer(name, None if tensor is None else tensor.detach().clone())
         self.f = _FeedforwardModule(weights.f)
-        self.taps = nn.ModuleDict({name: Tap() for name in TAPS})
+        self.taps = nn.ModuleDict({name: nn.Identity() for name in TAPS})
 
     @property
     def weights(self) -> Weights:
@@ -167,6 +162,33 @@ class CircuitModule(nn.Module):
         return X, cache
 
 
+@dataclass(frozen=True)
+class Run:
+    """What came out, and what passed each tap: `cache[iteration, name]`, with iterations from 1.
+
+    Tensors have no axis of a batch: A is (n, 2); P, ids and R are (n,); H is (n, S*D); Z, Y and X
+    are (n, D). `cache[0, "X"]` is the state before the first iteration.
+    """
+
+    value: str | None  # None where it ends with anything but a single value
+    iterations: int
+    cache: Cache = field(repr=False)
+
+
+@torch.no_grad()
+def run(
+    algebra: Algebra,
+    weights: Weights,
+    expression: Expression,
+    patch: Mapping[Key, Patch] | None = None,
+) -> Run:
+    """One expression, with everything kept and with whatever patches are asked for."""
+    module = CircuitModule(algebra, weights)
+    X, inside = initial_state([expression], weights)
+    X, cache = module.run_with_cache(X[0], inside[0], patch)
+    return Run(module.decode(X)[0], module.iteration, cache)
+
+
 class _FeedforwardModule(nn.Module):
     """The tensors of a feedforward; floats are parameters, whole numbers are buffers."""
 
@@ -174,20 +196,19 @@ class _FeedforwardModule(nn.Module):
         super().__init__()
         if not isinstance(f, MLP | Table | Units):
             raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
-        parts = {field.name: getattr(f, field.name) for field in fields(f)}
         self.made_of = f
-        self.names = [name for name, part in parts.items() if isinstance(part, Tensor)]
-        for name in self.names:
-            tensor = parts[name].detach().clone()
-            if tensor.is_floating_point():
-                self.register_parameter(name, nn.Parameter(tensor))
+        for name, tensor in f.tensors.items():
+            copied = tensor.detach().clone()
+            if copied.is_floating_point():
+                self.register_parameter(name, nn.Parameter(copied))
             else:
-                self.register_buffer(name, tensor)
+                self.register_buffer(name, copied)
 
     @property
     def feedforward(self) -> Feedforward:
         """With the tensors as they are now."""
-        return replace(self.made_of, **{name: getattr(self, name) for name in self.names})
+        tensors = {name: getattr(self, name) for name in self.made_of.tensors}
+        return replace(self.made_of, **tensors)
 
 
 def check_key(key: Any) -> None:

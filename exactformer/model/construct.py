@@ -7,7 +7,7 @@ bags: it is for operators that follow a named rule, with as many operands as the
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import combinations_with_replacement, pairwise
 from math import comb
 
@@ -172,9 +172,7 @@ def closed_form(algebra: Algebra) -> MLP:
     algebra.require_listable(every_order=S > 1)
     columns: list[tuple[Tensor, int, Tensor]] = []  # weights in, bias, weights out of each unit
     for o, operator in enumerate(algebra.operators):
-        codes = min(
-            _codes(algebra, operator), key=lambda codes: _largest_sum(algebra, operator, codes)
-        )
+        codes = min(_codes(algebra, operator), key=partial(_largest_sum, algebra, operator))
         if _largest_sum(algebra, operator, codes) > EXACT_SUM:
             raise ValueError(
                 f"operator {operator.symbol!r} of {algebra.name!r} has too many bags for a closed "
@@ -250,22 +248,21 @@ def _codes(algebra: Algebra, operator: Operator) -> Iterator[Codes]:
     while len(ladder) < n_values:
         ladder.append(fan_in * ladder[-1] + 1)
     count = tuple(range(n_values))
-    for codes in (count, tuple(ladder), tuple(ladder[::-1])):
-        if _results(algebra, operator, (codes,) * S) is not None:
-            yield (codes,) * S
-    if not operator.ordered:
+    tried: list[Codes] = [(codes,) * S for codes in (count, tuple(ladder), tuple(ladder[::-1]))]
+    if operator.ordered:
+        away, none = tuple(n_values - i for i in range(n_values)), (0,) * n_values
+        tried.append((count, *[away] * (S - 1)))  # right for differences
+        tried.append((count, *[none] * (S - 1)))  # right for the first operand
+    yield from (codes for codes in tried if _results(algebra, operator, codes) is not None)
+    if operator.ordered:
+        bases = [(n_values + 1) ** slot for slot in range(S)]
+        digits = tuple(tuple((1 + i) * base for i in range(n_values)) for base in bases)
+        yield digits[::-1]
+        yield digits
+    else:
         if comb(n_values + fan_in, fan_in) <= SMALL_TABLE:
             yield (_distinct_sums(n_values, fan_in),) * S
         yield (tuple((fan_in + 1) ** i for i in range(n_values)),) * S
-        return
-    away = tuple(n_values - i for i in range(n_values))
-    if _results(algebra, operator, (count, *[away] * (S - 1))) is not None:
-        yield count, *[away] * (S - 1)  # right for differences
-    if _results(algebra, operator, (count, *[(0,) * n_values] * (S - 1))) is not None:
-        yield count, *[(0,) * n_values] * (S - 1)  # right for the first operand
-    digits = [tuple((1 + i) * (n_values + 1) ** slot for i in range(n_values)) for slot in range(S)]
-    yield tuple(digits[::-1])
-    yield tuple(digits)
 
 
 @cache

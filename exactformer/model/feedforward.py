@@ -1,6 +1,7 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
 
 import torch
 from jaxtyping import Float, Int
@@ -10,6 +11,8 @@ from exactformer.model.architecture import Activation
 from exactformer.model.exact import RowByRow, in_float32, product
 from exactformer.model.remembered import remembered
 
+F = TypeVar("F", bound="_OfRows")
+
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
     """A number for each row of whole numbers; wraps around at 64 bits on purpose."""
@@ -18,7 +21,33 @@ def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
 
 
 @dataclass(frozen=True)
-class MLP:
+class _OfRows:
+    """What all kinds are: a map of single rows, `_rows`, that is made of tensors."""
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """By the name of the field that holds each."""
+        parts = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+
+    def to(self: F, device: torch.device | str) -> F:
+        moved = {name: tensor.to(device) for name, tensor in self.tensors.items()}
+        return replace(self, **moved)
+
+    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
+        """In float32, with the signs of what `_rows` gives."""
+        return self._row_by_row(H)
+
+    @remembered
+    def _row_by_row(self) -> RowByRow:
+        return RowByRow(lambda H: in_float32(self._rows(H)))
+
+    def _rows(self, H: Tensor) -> Tensor:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class MLP(_OfRows):
     """f(H) = act(H W_1 + b_1) W_2 + b_2."""
 
     W_1: Float[Tensor, "... SD m"]
@@ -36,21 +65,13 @@ class MLP:
         about. The result is given in float32, with its sign. Many seeds at once are in training,
         and no proof is about them yet.
         """
-        return self._row_by_row(H) if self.W_1.dim() == 2 else self.in_training(H)
+        return super().__call__(H) if self.W_1.dim() == 2 else self.in_training(H)
 
     def in_training(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """The same in float32 by matrix products: quick, and only as exact as torch is set to."""
         with torch.autocast(H.device.type, enabled=False):
             hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
             return self._activated(hidden) @ self.W_2 + self.b_2.unsqueeze(-2)
-
-    def to(self, device: torch.device | str) -> "MLP":
-        W_1, b_1, W_2, b_2 = (t.to(device) for t in (self.W_1, self.b_1, self.W_2, self.b_2))
-        return MLP(W_1, b_1, W_2, b_2, self.activation)
-
-    @remembered
-    def _row_by_row(self) -> RowByRow:
-        return RowByRow(lambda H: in_float32(self._rows(H)))
 
     def _rows(self, H: Tensor) -> Tensor:
         hidden = self._activated(product(H, self.W_1) + self.b_1)
@@ -61,7 +82,7 @@ class MLP:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(_OfRows):
     """f(H) = 1/2 on the coordinates of the output of the bag that H equals, -1/2 elsewhere.
 
     Bags are found by a 64-bit hash among sorted ones, then compared in full.
@@ -77,12 +98,6 @@ class Table:
     def slots(self) -> int:
         return self.bags.shape[-1] // self.outputs.shape[-1]
 
-    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return self._row_by_row(H)
-
-    def to(self, device: torch.device | str) -> "Table":
-        return Table(self.bags.to(device), self.outputs.to(device))
-
     @remembered
     def _sorted(self) -> tuple[Tensor, Tensor]:
         """Hashes, and whose they are."""
@@ -90,10 +105,6 @@ class Table:
         if len(hashes.unique()) < len(hashes):
             raise ValueError("two bags of the table share one hash")
         return hashes, order
-
-    @remembered
-    def _row_by_row(self) -> RowByRow:
-        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         H = H.to(torch.int64)
@@ -104,7 +115,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Units:
+class Units(_OfRows):
     """f(H) = 1/2 on the token that the operator in H gives for its code, -1/2 elsewhere.
 
     Each operator condenses its operands into one whole number, its code, as `domains/units.py`
@@ -123,17 +134,6 @@ class Units:
     @property
     def slots(self) -> int:
         return len(self.W) // self.D
-
-    def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        return self._row_by_row(H)
-
-    def to(self, device: torch.device | str) -> "Units":
-        parts = (self.W, self.b, self.cap, self.period, self.code, self.readout)
-        return Units(*(part.to(device) for part in parts), D=self.D)
-
-    @remembered
-    def _row_by_row(self) -> RowByRow:
-        return RowByRow(self._rows)
 
     def _rows(self, H: Tensor) -> Tensor:
         n_operators, n_codes = self.readout.shape

@@ -41,14 +41,13 @@ class Known(NamedTuple):
 
     def and_also(self, clusters: Stretches, outputs: Int[Tensor, " e"]) -> "Known":
         """What is known, and these; these alone, if that would be too much."""
-        _, _, _, first, lengths, hashes = clusters
-        known = Known(hashes, first, lengths, clusters.symbols, outputs)
+        symbols, _, _, first, lengths, hashes = clusters
+        known = Known(hashes, first, lengths, symbols, outputs)
         if len(self.symbols) + len(outputs) <= MOST_REMEMBERED:
             known = known._replace(first=first + len(self.symbols))
             known = Known(*(torch.cat(pair) for pair in zip(self, known, strict=True)))
         hashes, order = known.hashes.sort()
-        first, lengths = known.first[order], known.lengths[order]
-        return Known(hashes, first, lengths, known.symbols, known.outputs)
+        return known._replace(hashes=hashes, first=known.first[order], lengths=known.lengths[order])
 
 
 class Kinds:

@@ -60,13 +60,7 @@ from exactformer.model.circuit import Weights, depth_counts, read_tokens, write_
 from exactformer.model.encode import encode
 from exactformer.model.levels import Levels, Reading, Written, levels_of, read, write
 from exactformer.model.scan import scan_from_right
-from exactformer.model.speculate import (
-    Entries,
-    count_holes,
-    enter,
-    outermost,
-    speculate,
-)
+from exactformer.model.speculate import Entries, count_holes, enter, outermost, speculate
 
 # What a step with an operator knows: the operand on its right, the one on its left, or none.
 RIGHT_KNOWN, LEFT_KNOWN, PREFIX = 0, 1, 2

@@ -14,18 +14,8 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.model import packed, precedence, speculate
 from exactformer.model.circuit import Weights, finish
-from exactformer.model.encode import (
-    flat_positions,
-    initial_state,
-    read_values,
-    require_countable,
-)
-from exactformer.model.iterations import (
-    Iterations,
-    by_depth,
-    most_iterations,
-    require_feasible,
-)
+from exactformer.model.encode import flat_positions, initial_state, read_values, require_countable
+from exactformer.model.iterations import Iterations, by_depth, most_iterations, require_feasible
 from exactformer.model.kinds import Kinds
 from exactformer.threads import one_thread
 
@@ -136,7 +126,6 @@ def _run_padded(
     """By the logarithmic layer, or that of plain notation."""
     X, inside = initial_state(expressions, weights, dtype)
     layer = speculate if weights.G_L is None else precedence
-
     steps = layer.steps(X, weights, len(algebra.values))
     X, taken = finish(X, steps, lambda: observe(inside.numel()))
     return read_values(X, weights, algebra), taken

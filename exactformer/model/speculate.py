@@ -202,13 +202,9 @@ def reduce(
     return rows.index_copy_(0, entries.position, write_tokens(Y, weights)).view_as(X)
 
 
-def iterate(
-    X: Float[Tensor, "B n D"], weights: Weights, V: int, A: Int[Tensor, "B n 2"] | None = None
-) -> Step:
-    """One iteration of a state that has spans; A are the depth counts of X, if they are known."""
-    tokens = read_tokens(X, weights)
-    A = depth_counts(tokens, weights.G_PE) if A is None else A
-    entries = enter(tokens, A)
+def iterate(X: Float[Tensor, "B n D"], weights: Weights, V: int, A: Int[Tensor, "B n 2"]) -> Step:
+    """One iteration of a state that has spans; A are its depth counts."""
+    entries = enter(read_tokens(X, weights), A)
     holes = count_holes(entries)
     F = speculate(entries, holes, weights, V)
     u = scan_from_right(F, V)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weightfile import LEVELS, UNITS, Arrays, WeightFile
+from exactformer.weightfile import LEVELS, RANK, UNITS, Arrays, WeightFile
 
 
 def to_file(
@@ -20,23 +20,19 @@ def to_file(
     logits: Mapping[str, torch.Tensor] | None = None,
 ) -> WeightFile:
     """`logits` are what the discrete gates and routing were learned as; kept to be looked at."""
-    tensors = {"G_PE": weights.G_PE, "W_Q": weights.W_Q, "W_K": weights.W_K}
-    if weights.G_R is not None:
-        tensors["G_R"] = weights.G_R
-    arrays: Arrays = {name: _whole(name, tensor) for name, tensor in tensors.items()}
-    for name in LEVELS:
+    arrays: Arrays = {}
+    for name in ("G_PE", "W_Q", "W_K", RANK, *LEVELS):
         if (tensor := getattr(weights, name)) is not None:
-            arrays[name] = _whole(name, tensor, torch.int16)
+            arrays[name] = _whole(name, tensor, torch.int16 if name in LEVELS else torch.int8)
     f, activation = weights.f, None
     if isinstance(f, MLP):
         activation = f.activation
-        tensors = {"W_1": f.W_1, "b_1": f.b_1, "W_2": f.W_2, "b_2": f.b_2}
-        arrays |= {name: _float32(name, tensor) for name, tensor in tensors.items()}
+        arrays |= {name: _float32(name, tensor) for name, tensor in f.tensors.items()}
     elif isinstance(f, Table):
-        arrays |= {"bags": f.bags.cpu().numpy(), "outputs": f.outputs.cpu().numpy()}
+        arrays |= {name: tensor.cpu().numpy() for name, tensor in f.tensors.items()}
     elif isinstance(f, Units):
-        parts = (f.W, f.b, f.cap, f.period, f.code, f.readout)
-        arrays |= {name: part.cpu().numpy() for name, part in zip(UNITS, parts, strict=True)}
+        parts = zip(UNITS, f.tensors.values(), strict=True)
+        arrays |= {name: tensor.cpu().numpy() for name, tensor in parts}
     else:
         raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
     if weights.E is not None:
@@ -46,7 +42,7 @@ def to_file(
     return WeightFile(algebra, arrays, activation, origin)
 
 
-def _whole(name: str, tensor: torch.Tensor, kind: torch.dtype = torch.int8) -> NDArray[np.integer]:
+def _whole(name: str, tensor: torch.Tensor, kind: torch.dtype) -> NDArray[np.integer]:
     """Gates and routing hold whole numbers; a proof about rounded ones would be about others."""
     whole = tensor.detach().to(kind)
     if (whole != tensor).any():

@@ -13,6 +13,7 @@ EMPTY_POSITION = "·"
 HOLE = "□"  # an inner span, in the text of the one around it
 UNKNOWN = "…"  # what depends on it
 MOST_IN_HTML = 20_000  # cells of a table in a notebook; what is longer is shown as a line
+SHOWN_AS = {"levels": "level", "numbers": "span", "state": "after"}  # fields whose rows are others
 NAMES: dict[Kind, tuple[str, str]] = {
     "value": ("operand", "operands"),
     "operator": ("operator", "operators"),
@@ -112,7 +113,7 @@ class FoldedSpan(TracedSpan):
 
 
 class _SpanBySpan:
-    """An iteration in which spans are what happens."""
+    """An iteration in which spans are what happens; its other fields are by position."""
 
     spans: list[Any]
 
@@ -122,6 +123,16 @@ class _SpanBySpan:
     def events(self, algebra: Algebra) -> Iterator[str]:
         """What each span is, in words."""
         yield from map(str, self.spans)
+
+    def rows(self) -> dict[str, list[Any]]:
+        """What is shown of each position, by name; `·` where there is nothing."""
+        rows: dict[str, list[Any]] = {}
+        for name, cells in vars(self).items():
+            if name in ("forward", "backward", "mask"):
+                rows[name] = cells
+            elif name != "spans":
+                rows[SHOWN_AS.get(name, name)] = [cell or EMPTY_POSITION for cell in cells]
+        return rows
 
 
 @dataclass(frozen=True)
@@ -136,17 +147,6 @@ class SpanStep(_SpanBySpan):
     spans: list[TracedSpan]
     state: list[str]  # X afterwards
 
-    def rows(self) -> dict[str, list[Any]]:
-        """What is shown of each position, by name; `·` where there is nothing."""
-        return {
-            "tokens": self.tokens,
-            "forward": self.forward,
-            "backward": self.backward,
-            "span": [number or EMPTY_POSITION for number in self.numbers],
-            "mask": self.mask,
-            "after": self.state,
-        }
-
 
 @dataclass(frozen=True)
 class PlainStep(_SpanBySpan):
@@ -160,18 +160,6 @@ class PlainStep(_SpanBySpan):
     mask: list[int]  # P
     spans: list[FoldedSpan]
     state: list[str]  # X afterwards
-
-    def rows(self) -> dict[str, list[Any]]:
-        """What is shown of each position, by name; `·` where there is nothing."""
-        return {
-            "tokens": self.tokens,
-            "level": [level or EMPTY_POSITION for level in self.levels],
-            "opened": [count or EMPTY_POSITION for count in self.opened],
-            "closed": [count or EMPTY_POSITION for count in self.closed],
-            "span": [number or EMPTY_POSITION for number in self.numbers],
-            "mask": self.mask,
-            "after": self.state,
-        }
 
 
 StepT = TypeVar("StepT", TraceStep, SpanStep, PlainStep)

@@ -61,17 +61,14 @@ def check_all(algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]) ->
     found: dict[int, Findings] = {}
     for which in alike.values():
         some = [weights[i][0] for i in which]
-        parts = _check_some(algebra, some, weights[which[0]][1])
+        W_Q, W_K = (some[0][name].astype(np.int64) for name in ("W_Q", "W_K"))
+        if "U_in" in some[0]:
+            parts = [_check_units(algebra, arrays, W_Q, W_K) for arrays in some]
+        else:
+            parts = _check_rows(algebra, some, weights[which[0]][1], W_Q, W_K)
         for i, arrays, findings in zip(which, some, parts, strict=True):
             found[i] = _with_the_rest(algebra, arrays, findings)
     return [found[i] for i in range(len(weights))]
-
-
-def _check_some(algebra: Algebra, some: Sequence[Arrays], activation: str | None) -> list[dict]:
-    W_Q, W_K = (some[0][name].astype(np.int64) for name in ("W_Q", "W_K"))
-    if "U_in" in some[0]:
-        return [_check_units(algebra, arrays, W_Q, W_K) for arrays in some]
-    return _check_rows(algebra, some, activation, W_Q, W_K)
 
 
 def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings:

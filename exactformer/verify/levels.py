@@ -155,11 +155,8 @@ def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     harmless: list[str] = []
     wrong: list[WrongGrouping] = []
     for run, p in pairs:
-        if run.prefix:
-            differing = _differing_prefix(table(run.prefix[-1], 1), table(p, 2))
-        else:
-            assert run.binary is not None
-            differing = _differing_binary(table(run.binary, 2), table(p, 2))
+        last = table(run.prefix[-1], 1) if run.prefix else table(run.binary, 2)
+        differing = _differing(last, table(p, 2))
         pattern = _pattern(algebra, run, p)
         harmless += [] if differing else [pattern]
         wrong += [
@@ -204,17 +201,13 @@ def _table(algebra: Algebra, token: int, arity: int) -> NDArray[np.int64]:
     return np.array(results).reshape([n] * arity)
 
 
-def _differing_binary(o: NDArray, p: NDArray) -> list[tuple[int, ...]]:
-    """Some a, b, c with (a o b) p c other than a o (b p c)."""
-    found: list[tuple[int, ...]] = []
-    for a, of_b in enumerate(o):
-        differs = np.argwhere(p[of_b] != of_b[p])
-        found += [(a, *others) for others in differs[:MOST_KEPT].tolist()]
-    return found[:MOST_KEPT]
-
-
-def _differing_prefix(u: NDArray, p: NDArray) -> list[tuple[int, ...]]:
-    """Some a, b with u(a) p b other than u(a p b)."""
+def _differing(u: NDArray, p: NDArray) -> list[tuple[int, ...]]:
+    """Some a, b with u(a) p b other than u(a p b). A binary operator o is a prefix one, `a o`, for
+    each a: of these, some a, b, c with (a o b) p c other than a o (b p c).
+    """
+    if u.ndim == 2:
+        found = [(a, *others) for a, of_b in enumerate(u) for others in _differing(of_b, p)]
+        return found[:MOST_KEPT]
     differs = np.argwhere(p[u] != u[p])
     return [tuple(operands) for operands in differs[:MOST_KEPT].tolist()]
 
