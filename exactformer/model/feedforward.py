@@ -1,5 +1,6 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields, replace
 from typing import TypeVar
 
@@ -21,7 +22,7 @@ def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
 
 
 @dataclass(frozen=True)
-class _OfRows:
+class _OfRows(ABC):
     """What all kinds are: a map of single rows, `_rows`, that is made of tensors."""
 
     @property
@@ -42,8 +43,8 @@ class _OfRows:
     def _row_by_row(self) -> RowByRow:
         return RowByRow(lambda H: in_float32(self._rows(H)))
 
-    def _rows(self, H: Tensor) -> Tensor:
-        raise NotImplementedError
+    @abstractmethod
+    def _rows(self, H: Tensor) -> Tensor: ...
 
 
 @dataclass(frozen=True)
