@@ -23,13 +23,13 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from exactformer.baselines.protocol import train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG
 from exactformer.evaluate import commonest, count_right
 from exactformer.paper import published
 from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems
 from exactformer.paper.files import Record, find_record, write_record
+from exactformer.protocol.loop import train_network
 from exactformer.protocol.predictor import Predictor, answers
 from exactformer.protocol.recipe import FITTED
 from exactformer.protocol.state import Parameters, State
@@ -65,7 +65,15 @@ def train_baseline(
     if record and (record["recipe"], [seed["seed"] for seed in record["seeds"]]) == asked:
         return record
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    state = train(recipe, seeds, folder / recipe.name, device, _report)
+    state = train_network(
+        network_for(recipe),
+        CATALOG[recipe.task](),
+        recipe,
+        seeds,
+        folder / recipe.name,
+        device,
+        lambda line: _report(f"{recipe.name} {line}"),
+    )
     kept = best_row(state)
     keep(folder / f"{recipe.name}.safetensors", recipe, seeds[kept], state.best, kept)
     record = {

@@ -36,6 +36,8 @@ from exactformer.protocol.data import (
 from exactformer.protocol.recipe import Recipe
 from exactformer.protocol.state import Network, State
 
+BLOCKS = 20  # of epochs, after each of which the state is written and reported
+
 
 class Trainer:
     """Steps on the batches of one phase; on a GPU the step is recorded once and replayed, where
@@ -118,11 +120,10 @@ def train_network(
     seeds: Sequence[int],
     folder: Path | None,
     device: torch.device,
-    report: Callable[[str], None] = lambda line: None,
-    blocks: int = 20,
+    report: Callable[[str], None],
     about: Mapping[str, Any] = MappingProxyType({}),
 ) -> State:
-    """Train, or resume, the run in `folder`; its file is written `blocks` times on the way. What
+    """Train, or resume, the run in `folder`; its file is written some BLOCKS times on the way. What
     more there is to say `about` the run is kept with it, and must be the same to go on.
     """
     path = None if folder is None else folder / "state.safetensors"
@@ -148,7 +149,7 @@ def train_network(
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU
     began, spent = time.monotonic(), state.seconds
-    block = max(1, recipe.epochs // blocks)
+    block = max(1, recipe.epochs // BLOCKS)
     group = int(hashlib.sha256(str(header["seeds"]).encode()).hexdigest()[:8], 16)
     waiting: list[tuple[int, Tensor]] = []
     try:
