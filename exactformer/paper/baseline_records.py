@@ -74,7 +74,7 @@ def train_baseline(
         device,
         lambda line: _report(f"{recipe.name} {line}"),
     )
-    kept = best_row(state)
+    kept = int(state.best_accuracy.sum(1).argmax())  # by training: no test problem has a say
     keep(folder / f"{recipe.name}.safetensors", recipe, seeds[kept], state.best, kept)
     record = {
         "name": recipe.name,
@@ -110,32 +110,17 @@ def _seed_records(
         }
         for i, (seed, (one, two)) in enumerate(zip(seeds, accuracies, strict=True))
     ]
+    network, symbols = network_for(recipe), CATALOG[recipe.task]().values
     for epoch, parameters in (("best", state.best), ("last", state.parameters)):
         for drawing in DRAWINGS:
-            for record in records:
-                record[epoch][drawing] = {}
             for depth in TABLE_DEPTHS:
-                right, total = right_at(recipe, parameters, drawing, depth, problems)
-                for record, count in zip(records, right, strict=True):
-                    record[epoch][drawing][str(depth)] = [int(count), total]
+                expressions, values = asked_problems(recipe.task, drawing, depth, problems)
+                expected = np.array([symbols.index(value) for value in values])
+                right = (answers(network, parameters, expressions) == expected).sum(1)
+                for record, count in zip(records, right.tolist(), strict=True):
+                    record[epoch].setdefault(drawing, {})[str(depth)] = [count, len(values)]
             _report(f"{recipe.name}, {epoch} epoch, {drawing}: {records[0][epoch][drawing]} ...")
     return records
-
-
-def right_at(
-    recipe: Recipe, parameters: Parameters, drawing: str, depth: int, problems: int | None = None
-) -> tuple[np.ndarray, int]:
-    """How many problems of a depth every seed gets right, and of how many."""
-    expressions, values = asked_problems(recipe.task, drawing, depth, problems)
-    symbols = CATALOG[recipe.task]().values
-    expected = np.array([symbols.index(value) for value in values])
-    right = (answers(network_for(recipe), parameters, expressions) == expected).sum(1)
-    return right, len(values)
-
-
-def best_row(state: State) -> int:
-    """The seed that does best on its training problems: no test problem has a say."""
-    return int(state.best_accuracy.sum(1).argmax())
 
 
 def keep(path: Path, recipe: Recipe, seed: int, parameters: Parameters, row: int) -> None:
