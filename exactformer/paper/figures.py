@@ -290,11 +290,5 @@ def _iteration(sheet: Sheet, algebra: Algebra, step: TraceStep, t: int, left: fl
 
 
 FIGURES: dict[str, Callable[[Path], list[Path]]] = {
-    "fig1": fig1,
-    "fig2": fig2,
-    "fig3": fig3,
-    "fig4": fig4,
-    "figA1": figA1,
-    "accuracy": accuracy,
-    "factors": factors,
+    figure.__name__: figure for figure in (fig1, fig2, fig3, fig4, figA1, accuracy, factors)
 }
