@@ -85,13 +85,18 @@ def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.i
     few are repeated.
     """
     classes = problems.members
-    quota = np.full(len(classes), len(problems) // len(classes))
-    quota[rng.permutation(len(classes))[: len(problems) % len(classes)]] += 1
     chosen = []
-    for members, count in zip(classes, quota, strict=True):
+    for members, count in zip(classes, _quota(len(problems), len(classes), rng), strict=True):
         rounds = -(-count // len(members))
         chosen.append(np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count])
     return rng.permutation(np.concatenate(chosen))
+
+
+def _quota(count: int, classes: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many of each class, together `count`; chance decides which have one more."""
+    quota = np.full(classes, count // classes)
+    quota[rng.permutation(classes)[: count % classes]] += 1
+    return quota
 
 
 def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
@@ -101,8 +106,7 @@ def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Pr
     """
     if algebra.notation != "prefix":
         return of_expressions(algebra, draw_balanced(algebra, 2, count, rng))
-    quota = np.full(len(algebra.values), count // len(algebra.values))
-    quota[rng.permutation(len(algebra.values))[: count % len(algebra.values)]] += 1
+    quota = _quota(count, len(algebra.values), rng)
     kept: list[Problems] = []
     while quota.any():
         drawn = _draw_depth_two(algebra, 2 * count, rng)
