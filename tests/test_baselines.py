@@ -23,8 +23,8 @@ from exactformer.domains.syntax import parse
 from exactformer.paper import baseline_records, published
 from exactformer.paper.baseline_records import load_baseline, train_baseline
 from exactformer.paper.comparison import asked_problems
-from exactformer.protocol.batches import Batches
 from exactformer.protocol.data import (
+    Batches,
     Problems,
     balanced_order,
     draw_depth_two,

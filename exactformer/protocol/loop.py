@@ -25,8 +25,8 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.optimizer import Adam
-from exactformer.protocol.batches import Batches
 from exactformer.protocol.data import (
+    Batches,
     Problems,
     balanced_order,
     depths_one_and_two,
