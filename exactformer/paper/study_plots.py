@@ -79,23 +79,20 @@ def _curve(ax: Axes, counts: Counts, color: str, line: str, label: str, width: f
 def factors() -> Figure:
     """The share of straight-through runs that are certified, by each choice of each factor."""
     figure = constrained(3.6, w_pad=0.06)
-    by_task = {task: factor_shares(task) for task in CATALOG}
-    by_task = {task: shares for task, shares in by_task.items() if any(shares.values())}
-    panels = figure.subplots(1, len(by_task), sharey=True, squeeze=False)[0]
-    ticks: list[tuple[float, str]] = []
-    for ax, (task, shares) in zip(panels, by_task.items(), strict=True):
+    panels = figure.subplots(1, 3, sharey=True)
+    ticks: dict[float, str] = {}  # the same of all tasks
+    for ax, task in zip(panels, CATALOG, strict=True):
         color, marker = TASKS[task]
-        row, own = 0.0, []
-        for factor, choices in shares.items():
+        row = 0.0
+        for factor, choices in factor_shares(task).items():
             for choice, (exact, total) in choices.items():
                 low, high = interval(exact, total)
                 ax.plot([low, high], [row, row], color=color, lw=0.8)
                 ax.plot(exact / total, row, color=color, marker=marker, ms=3)
-                own.append((row, f"{factor.replace('_', ' ')} {choice}"))
+                ticks[row] = f"{factor.replace('_', ' ')} {choice}"
                 row += 1
             row += 0.6
-        ticks = max(ticks, own, key=len)
         ax.set(title=NAMES[task], xlabel="certified", xlim=(0, None))
-    panels[0].set_yticks(*zip(*ticks, strict=True), fontsize=SMALL)
+    panels[0].set_yticks(list(ticks), list(ticks.values()), fontsize=SMALL)
     panels[0].invert_yaxis()
     return figure
