@@ -214,7 +214,7 @@ def _runs(records: Sequence[Record]) -> list[str]:
         notes.append(f"Not fitted, with training accuracy at depth 1 and 2: {', '.join(unfitted)}.")
     header = ["run", "device", "parameters", "epochs", "seconds"]
     lines = ["## Training", "", "All seeds of a run train at once.", ""]
-    return [*lines, *table(header, rows, words=2), "", *("\n".join(notes)).splitlines(), ""]
+    return [*lines, *table(header, rows, words=2), "", *notes, ""]
 
 
 LOOPED_NOTE = f"""\

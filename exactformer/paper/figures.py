@@ -24,8 +24,6 @@ from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
 EXAMPLE = "((1|0)&(~0))"
 CIRCUITS = {"A": (boolean, "(((~0)&1)|(0&(~1)))"), "B": (arithmetic, "(((1+2)*(3+4))+(5*(6+7)))")}
 QUIET = PLAIN._replace(fill="#fafafa", edge="#e3e3e3")
-
-
 LEAF = 1.3  # cells from one operand to the next
 LEVEL = 1.7  # cells from one gate to its inputs
 

@@ -160,10 +160,10 @@ def figA1() -> Figure:
         figure.text(x / CELLS, 1 - y / height, words, fontsize=size, **more)
 
     limit = max(
-        float(np.abs(arrays[name]).max())
+        float(np.abs(array).max())
         for arrays in shown.values()
-        for name in ("G_PE_logits", "W_Q_logits", "W_K_logits")
-        if name in arrays
+        for name, array in arrays.items()
+        if name.endswith("logits")
     )
     for row, (title, arrays) in enumerate(shown.items()):
         top = FIRST + PITCH * row
