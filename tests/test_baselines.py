@@ -3,6 +3,7 @@
 import ast
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,9 @@ import pytest
 import torch
 
 import exactformer.baselines
-from exactformer.baselines import attention, crvnn
-from exactformer.baselines.attention import over_batch
+from exactformer.baselines import crvnn, looped
 from exactformer.baselines.crvnn import CRvNN, Neighbours
-from exactformer.baselines.looped import Looped
+from exactformer.baselines.looped import Looped, over_batch
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG, boolean, listops
@@ -137,13 +137,13 @@ def test_the_seed_axis_is_each_seed_alone_and_padding_is_nothing(network):
 @pytest.mark.parametrize("kept", [0, 1 << 20])
 @pytest.mark.parametrize("positions", [Learned(limit=20), RoPE(), FIRE(L=30.0)])
 def test_a_problem_alone_goes_in_blocks_with_the_same_logits(positions, kept, monkeypatch):
-    monkeypatch.setattr(attention, "KEPT", kept)
+    monkeypatch.setattr(looped, "KEPT", kept)
     monkeypatch.setattr("exactformer.baselines.positions.CACHED", 50)
     network = Looped(16, 10, positions, width=16, heads=2, hidden=32)
     expression = max(draw(listops(), 5, 10, np.random.default_rng(0)), key=len)
     assert len(expression) > 100
     row = 3 * 2 * len(expression)  # seeds and heads
-    monkeypatch.setattr(attention, "BLOCK", 33 * row)  # the last block has fewer queries
+    monkeypatch.setattr(looped, "BLOCK", 33 * row)  # the last block has fewer queries
     p = stacked(network, [3, 1, 4])
     if "positions/W_1" in p:
         p["positions/W_1"][0, 0] = 0.0
@@ -160,7 +160,7 @@ def test_the_input_comes_in_again_at_every_step():
     expression = parse(listops(), "( MAX 1 2 )")
     tokens = torch.from_numpy(padded([expression]))[None]
     E = p["embedding"][:, expression.ids.tolist()][None]
-    attend = over_batch(torch.zeros(1, 1, 1, 1, 1))
+    attend = partial(over_batch, torch.zeros(1, 1, 1, 1, 1))
     h = torch.zeros_like(E)
     for _ in range(3):
         h = network.block(p, h + E, attend)

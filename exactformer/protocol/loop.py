@@ -99,18 +99,12 @@ class Trainer:
         loss = F.cross_entropy(logits.flatten(0, 1), values.flatten(), reduction="none")
         loss = (loss.view_as(weights) + penalty) * weights
         loss = loss.sum(1) / weights.sum(1)  # of each seed: (S,)
-        gradients = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        found = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        gradients = dict(zip(leaves, found, strict=True))
         self.data.loss += loss.detach()
         factors = self.factors.index_select(0, state.step.long().view(1))
         state.step += 1
-        self.adam.update(
-            state.parameters,
-            dict(zip(leaves, gradients, strict=True)),
-            state.mean,
-            state.square,
-            self.rates,
-            factors,
-        )
+        self.adam.update(state.parameters, gradients, state.mean, state.square, self.rates, factors)
 
 
 def train_network(
