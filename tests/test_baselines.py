@@ -3,6 +3,7 @@
 import ast
 import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,32 +11,27 @@ import pytest
 import torch
 
 import exactformer.baselines
-from exactformer.baselines import attention, crvnn
-from exactformer.baselines.attention import over_batch
+from exactformer.baselines import crvnn, looped
 from exactformer.baselines.crvnn import CRvNN, Neighbours
-from exactformer.baselines.looped import Looped
+from exactformer.baselines.looped import Looped, over_batch
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
-from exactformer.baselines.protocol import train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.paper import published
-from exactformer.paper.baseline_records import (
-    load_baseline,
-    train_baseline,
-)
+from exactformer.paper import baseline_records, published
+from exactformer.paper.baseline_records import load_baseline, train_baseline
 from exactformer.paper.comparison import asked_problems
-from exactformer.protocol.batches import Batches
 from exactformer.protocol.data import (
+    Batches,
     Problems,
     balanced_order,
     draw_depth_two,
     every,
     padded,
 )
-from exactformer.protocol.loop import Trainer
+from exactformer.protocol.loop import Trainer, train_network
 from exactformer.protocol.predictor import Predictor
 from exactformer.protocol.state import Inputs, State
 
@@ -141,13 +137,13 @@ def test_the_seed_axis_is_each_seed_alone_and_padding_is_nothing(network):
 @pytest.mark.parametrize("kept", [0, 1 << 20])
 @pytest.mark.parametrize("positions", [Learned(limit=20), RoPE(), FIRE(L=30.0)])
 def test_a_problem_alone_goes_in_blocks_with_the_same_logits(positions, kept, monkeypatch):
-    monkeypatch.setattr(attention, "KEPT", kept)
+    monkeypatch.setattr(looped, "KEPT", kept)
     monkeypatch.setattr("exactformer.baselines.positions.CACHED", 50)
     network = Looped(16, 10, positions, width=16, heads=2, hidden=32)
     expression = max(draw(listops(), 5, 10, np.random.default_rng(0)), key=len)
     assert len(expression) > 100
     row = 3 * 2 * len(expression)  # seeds and heads
-    monkeypatch.setattr(attention, "BLOCK", 33 * row)  # the last block has fewer queries
+    monkeypatch.setattr(looped, "BLOCK", 33 * row)  # the last block has fewer queries
     p = stacked(network, [3, 1, 4])
     if "positions/W_1" in p:
         p["positions/W_1"][0, 0] = 0.0
@@ -164,7 +160,7 @@ def test_the_input_comes_in_again_at_every_step():
     expression = parse(listops(), "( MAX 1 2 )")
     tokens = torch.from_numpy(padded([expression]))[None]
     E = p["embedding"][:, expression.ids.tolist()][None]
-    attend = over_batch(torch.zeros(1, 1, 1, 1, 1))
+    attend = partial(over_batch, torch.zeros(1, 1, 1, 1, 1))
     h = torch.zeros_like(E)
     for _ in range(3):
         h = network.block(p, h + E, attend)
@@ -293,19 +289,17 @@ def test_a_small_looped_transformer_learns_boolean_depth_one():
     assert data.accuracy(network, state.parameters, slice(None)).tolist() == [1, 1]
 
 
-@pytest.fixture
-def narrow(monkeypatch):
-    """The protocol with small networks, for speed."""
-
-    def small(recipe):
-        return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
-
-    for module in ("baselines.protocol", "paper.baseline_records"):
-        monkeypatch.setattr(f"exactformer.{module}.network_for", small)
+def small(recipe):
+    """A small network, for speed."""
+    return Looped(7, 2, ENCODINGS[recipe.network](), width=16, heads=2, hidden=32)
 
 
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(narrow, tmp_path):
-    whole = train(SHORT, [3, 1], tmp_path / "whole", CPU)
+def train(recipe, seeds, folder, report=lambda line: None):
+    return train_network(small(recipe), boolean(), recipe, seeds, folder, CPU, report)
+
+
+def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path):
+    whole = train(SHORT, [3, 1], tmp_path / "whole")
     lines = []
 
     def kill(line):
@@ -314,33 +308,34 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(narrow, tmp_path):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(SHORT, [3, 1], tmp_path / "killed", CPU, kill)
-    resumed = train(SHORT, [3, 1], tmp_path / "killed", CPU, lines.append)
+        train(SHORT, [3, 1], tmp_path / "killed", kill)
+    resumed = train(SHORT, [3, 1], tmp_path / "killed", lines.append)
     assert len(lines) == SHORT.epochs  # no epoch twice
     assert resumed.curve == whole.curve
     for name in whole.best:
         assert torch.equal(resumed.best[name], whole.best[name])
-    again = train(SHORT, [3, 1], tmp_path / "killed", CPU, lines.append)
+    again = train(SHORT, [3, 1], tmp_path / "killed", lines.append)
     assert len(lines) == SHORT.epochs
     assert torch.equal(again.best_accuracy, whole.best_accuracy)
 
 
-def test_seeds_train_alone_as_together(narrow, tmp_path):
-    together = train(SHORT, [3, 1], tmp_path / "both", CPU)
-    alone = train(SHORT, [1], tmp_path / "one", CPU)
+def test_seeds_train_alone_as_together(tmp_path):
+    together = train(SHORT, [3, 1], tmp_path / "both")
+    alone = train(SHORT, [1], tmp_path / "one")
     for name in alone.parameters:
         torch.testing.assert_close(
             alone.parameters[name][0], together.parameters[name][1], atol=1e-4, rtol=1e-3
         )
 
 
-def test_another_recipe_does_not_go_on_with_the_run(narrow, tmp_path):
-    train(replace(SHORT, epochs=1), [3], tmp_path, CPU)
+def test_another_recipe_does_not_go_on_with_the_run(tmp_path):
+    train(replace(SHORT, epochs=1), [3], tmp_path)
     with pytest.raises(ValueError, match="expected a run with recipe"):
-        train(SHORT, [3], tmp_path, CPU)
+        train(SHORT, [3], tmp_path)
 
 
-def test_a_record_is_written_once(narrow, tmp_path):
+def test_a_record_is_written_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(baseline_records, "network_for", small)
     recipe = replace(SHORT, epochs=1)
     record = train_baseline(recipe, tmp_path, [3, 1], CPU, problems=5)
     assert [seed["seed"] for seed in record["seeds"]] == [3, 1]

@@ -14,12 +14,11 @@ import pytest
 import exactformer as ef
 from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.evaluate import interval
-from exactformer.problems.dataset_folder import write_dataset
 from exactformer.problems.depths import format_depths, read_depths
 from exactformer.problems.draw import Problem, problems
 from exactformer.problems.files import COLUMNS, read_problems, write_problems
+from exactformer.problems.folders import write_dataset, write_lm_eval
 from exactformer.problems.gym import ProblemSet
-from exactformer.problems.lm_eval_folder import write_lm_eval
 from exactformer.problems.predictions import score_predictions
 from exactformer.problems.prompts import prompt
 from exactformer.score import Task, score

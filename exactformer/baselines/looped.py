@@ -9,7 +9,7 @@ layer norm and a linear map onto the algebra's values.
 The seeds' axis S stands in front of every parameter and every activation.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -18,9 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from exactformer.baselines.attention import Attend, over_batch, over_one
 from exactformer.baselines.positions import Parameters, Positions
 from exactformer.protocol.state import Inputs
+
+# What each query gets; queries, keys and values are (S, b, heads, n, d_h): b problems, n tokens.
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+BLOCK = 1 << 26  # numbers of a bias that are made together: 256 MiB
+KEPT = 1 << 28  # all of a bias, if it is kept for the next step: 1 GiB
 
 
 def linear(p: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
@@ -52,6 +57,35 @@ def random_linear(name: str, i: int, o: int, generator: torch.Generator) -> Para
 
 def unit_norm(name: str, width: int) -> Parameters:
     return {f"{name}/gain": torch.ones(width), f"{name}/shift": torch.zeros(width)}
+
+
+def over_batch(bias: Tensor, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention all at once, with (S, b, heads or 1, n, n) added to the logits."""
+    logits = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5 + bias
+    return logits.softmax(-1) @ v
+
+
+def over_one(bias: Callable[[slice], Tensor | None], row: int, length: int) -> Attend:
+    """Attention of one problem, b = 1, by blocks of queries: no matrix of all its pairs of tokens
+    is made. It has no gradient.
+
+    `bias` gives what is added to the logits of some queries, (S, heads or 1, queries, n), in which
+    each of them has `row` numbers. If all of it is small it is made once.
+    """
+    size = max(1, BLOCK // row)
+    blocks = [slice(first, first + size) for first in range(0, length, size)]
+    kept = [bias(block) for block in blocks] if row * length <= KEPT else None
+
+    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        q, k, v = q.squeeze(1), k.squeeze(1), v.squeeze(1)
+        biases = kept or map(bias, blocks)
+        parts = [
+            F.scaled_dot_product_attention(q[:, :, block], k, v, attn_mask=added)
+            for block, added in zip(blocks, biases, strict=True)
+        ]
+        return torch.cat(parts, 2).unsqueeze(1)
+
+    return attend
 
 
 @dataclass(frozen=True)
@@ -91,7 +125,7 @@ class Looped:
         if torch.is_grad_enabled() or b > 1 or not inside.all():
             bias = self.positions.bias(p, n)
             bias = torch.where(inside[:, :, None, None, :], bias, -1e9)  # (S, b, heads or 1, n, n)
-            attend = over_batch(bias)
+            attend = partial(over_batch, bias)
         elif self.positions.relative:
             attend = over_one(partial(self.positions.bias_of, p, n), S * self.heads * n, n)
         else:  # tokens with the same vector keep the same: one stands for all, times their number

@@ -54,8 +54,7 @@ def export(
     if kind in ("dataset", "lm-eval"):
         if weights is not None:
             raise ValueError(f"--weights is for a model: {kind} has problems only")
-        from exactformer.problems.dataset_folder import write_dataset
-        from exactformer.problems.lm_eval_folder import write_lm_eval
+        from exactformer.problems.folders import write_dataset, write_lm_eval
 
         asked = (domain, out, read_depths(depths or "3-30"), count or 100, seed or 0)
         if kind == "dataset":

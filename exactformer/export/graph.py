@@ -43,9 +43,7 @@ class IterationGraph(nn.Module):
 
     def forward(self, X: Tensor, inside: Tensor) -> Tensor:
         tokens = self.read(X)
-        count, gate = self.counts(tokens)
-        depth = torch.maximum(count, count - gate - count[:, -1:])  # Eqs. 3 and 4
-        depth = torch.where(inside, depth, LOWEST)
+        depth = torch.where(inside, torch.maximum(*self.counts(tokens)), LOWEST)  # Eq. 4
         P = (depth == depth.amax(-1, keepdim=True)) & inside  # Eq. 5
         mask = P.to(torch.int64)
         starts = mask * (1 - nn.functional.pad(mask, (1, 0))[:, :-1])  # Eq. 6
@@ -55,8 +53,10 @@ class IterationGraph(nn.Module):
         return torch.where(P.unsqueeze(-1), self.write(Y), X)  # Eq. 13
 
     def counts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
-        gate = (tokens @ self.get_buffer("G_PE")).to(torch.int64)  # Eq. 2
-        return gate.cumsum(-1), gate
+        """Eqs. 2 and 3: depths counted from the left end, and from the right."""
+        gate = (tokens @ self.get_buffer("G_PE")).to(torch.int64)
+        count = gate.cumsum(-1)
+        return count, count - gate - count[:, -1:]
 
     def attention(self, V: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
         """Eqs. 10 to 12 within each cluster, slot by slot."""
@@ -102,9 +102,8 @@ class LoopGraph(IterationGraph):
         start = (self.write(one_hot), torch.zeros((), dtype=torch.int64), torch.zeros_like(limit))
 
         def running(X: Tensor, i: Tensor) -> Tensor:
-            count, gate = self.counts(self.read(X))
-            left = (count != 0) | (count - gate - count[:, -1:] != 0)
-            return left.any(-1) & (i < limit)
+            forward, backward = self.counts(self.read(X))
+            return ((forward != 0) | (backward != 0)).any(-1) & (i < limit)
 
         def go_on(X: Tensor, i: Tensor, taken: Tensor) -> Tensor:
             return running(X, i).any()

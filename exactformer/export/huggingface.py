@@ -32,25 +32,20 @@ def export_folder(model: Model, folder: Path) -> None:
         certificate.save(unfinished / PROOF)
         text = json.dumps(config, indent=1, ensure_ascii=False)
         (unfinished / "config.json").write_text(f"{text}\n", encoding="utf-8")
-        (unfinished / "README.md").write_text(_card(model), encoding="utf-8")
-
-
-def _card(model: Model) -> str:
-    findings = model.certify().findings
-    algebra = model.algebra
-    origin = ", ".join(f"{name} {fact}" for name, fact in model.origin.items())
-    return CARD.format(
-        name=algebra.name,
-        vocabulary=" ".join(algebra.vocabulary),
-        origin=origin or "unknown",
-        sha256=model.sha256,
-        rows=findings.rows,
-        checked=findings.checked,
-        margin=float(findings.smallest_margin),
-        rounding=float(findings.rounding_bound),
-        weights=FOLDER_WEIGHTS,
-        proof=PROOF,
-    )
+        findings = certificate.findings
+        card = CARD.format(
+            name=model.algebra.name,
+            vocabulary=" ".join(model.algebra.vocabulary),
+            origin=", ".join(f"{name} {fact}" for name, fact in model.origin.items()) or "unknown",
+            sha256=model.sha256,
+            rows=findings.rows,
+            checked=findings.checked,
+            margin=float(findings.smallest_margin),
+            rounding=float(findings.rounding_bound),
+            weights=FOLDER_WEIGHTS,
+            proof=PROOF,
+        )
+        (unfinished / "README.md").write_text(card, encoding="utf-8")
 
 
 CARD = """---

@@ -23,13 +23,13 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from exactformer.baselines.protocol import train
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG
 from exactformer.evaluate import commonest, count_right
 from exactformer.paper import published
 from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems
 from exactformer.paper.files import Record, find_record, write_record
+from exactformer.protocol.loop import train_network
 from exactformer.protocol.predictor import Predictor, answers
 from exactformer.protocol.recipe import FITTED
 from exactformer.protocol.state import Parameters, State
@@ -65,8 +65,16 @@ def train_baseline(
     if record and (record["recipe"], [seed["seed"] for seed in record["seeds"]]) == asked:
         return record
     device = device or torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    state = train(recipe, seeds, folder / recipe.name, device, _report)
-    kept = best_row(state)
+    state = train_network(
+        network_for(recipe),
+        CATALOG[recipe.task](),
+        recipe,
+        seeds,
+        folder / recipe.name,
+        device,
+        lambda line: _report(f"{recipe.name} {line}"),
+    )
+    kept = int(state.best_accuracy.sum(1).argmax())  # by training: no test problem has a say
     keep(folder / f"{recipe.name}.safetensors", recipe, seeds[kept], state.best, kept)
     record = {
         "name": recipe.name,
@@ -102,32 +110,17 @@ def _seed_records(
         }
         for i, (seed, (one, two)) in enumerate(zip(seeds, accuracies, strict=True))
     ]
+    network, symbols = network_for(recipe), CATALOG[recipe.task]().values
     for epoch, parameters in (("best", state.best), ("last", state.parameters)):
         for drawing in DRAWINGS:
-            for record in records:
-                record[epoch][drawing] = {}
             for depth in TABLE_DEPTHS:
-                right, total = right_at(recipe, parameters, drawing, depth, problems)
-                for record, count in zip(records, right, strict=True):
-                    record[epoch][drawing][str(depth)] = [int(count), total]
+                expressions, values = asked_problems(recipe.task, drawing, depth, problems)
+                expected = np.array([symbols.index(value) for value in values])
+                right = (answers(network, parameters, expressions) == expected).sum(1)
+                for record, count in zip(records, right.tolist(), strict=True):
+                    record[epoch].setdefault(drawing, {})[str(depth)] = [count, len(values)]
             _report(f"{recipe.name}, {epoch} epoch, {drawing}: {records[0][epoch][drawing]} ...")
     return records
-
-
-def right_at(
-    recipe: Recipe, parameters: Parameters, drawing: str, depth: int, problems: int | None = None
-) -> tuple[np.ndarray, int]:
-    """How many problems of a depth every seed gets right, and of how many."""
-    expressions, values = asked_problems(recipe.task, drawing, depth, problems)
-    symbols = CATALOG[recipe.task]().values
-    expected = np.array([symbols.index(value) for value in values])
-    right = (answers(network_for(recipe), parameters, expressions) == expected).sum(1)
-    return right, len(values)
-
-
-def best_row(state: State) -> int:
-    """The seed that does best on its training problems: no test problem has a say."""
-    return int(state.best_accuracy.sum(1).argmax())
 
 
 def keep(path: Path, recipe: Recipe, seed: int, parameters: Parameters, row: int) -> None:

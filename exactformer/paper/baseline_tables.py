@@ -4,25 +4,23 @@ Tables are rendered from the records of `baseline_records.py`. All models of a t
 same problems (`comparison.py`), drawn naturally and balanced by class.
 """
 
+import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from exactformer.baselines.positions import ENCODINGS
 from exactformer.baselines.recipe import RATES, recipe_for
 from exactformer.evaluate import interval_in_words
 from exactformer.paper import published
-from exactformer.paper.baseline_records import QUICK_PROBLEMS, RUNS, SHIPPED, record_of, try_ours
+from exactformer.paper.baseline_records import QUICK_PROBLEMS, SHIPPED, record_of
 from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at
-from exactformer.paper.files import Record, find_record, table, write_both
+from exactformer.paper.files import Record, table, write_both
 from exactformer.protocol.recipe import FITTED
 
 TITLES = {"learned": "learned", "rope": "RoPE", "fire": "FIRE", "crvnn": "CRvNN"}
 EPOCHS = {"best": "best epoch", "last": "last epoch"}
 CSV_HEADER = "task,model,rate,seed,fitted,epoch,drawing,depth,right,problems"
-
-# By task and network, then by rate.
-Records = dict[tuple[str, str], dict[float, Record]]
 
 
 def table2(results: Path, quick: bool = False) -> list[Path]:
@@ -38,15 +36,14 @@ def table3(results: Path, quick: bool = False) -> list[Path]:
 def table4(results: Path, quick: bool = False) -> list[Path]:
     """atab:crvnn: CRvNN on ListOps, mean and standard deviation over all five seeds."""
     depths = published.CRVNN_DEPTHS
-    records = _records([("listops", "crvnn")], quick)
-    by_rate = records["listops", "crvnn"]
+    records = _records(["listops"], ["crvnn"], quick)
     header = ["model", "seeds fitted", *(f"depth {depth}" for depth in depths)]
     pairs = list(zip(published.CRVNN_MEAN, published.CRVNN_SD, strict=True))
     text = _heading("Table 4: CRvNN on ListOps", "table4", quick)
     for drawing in DRAWINGS:
         for epoch, title in EPOCHS.items():
             rows = [["the paper's", "", *(f"{mean:.3f} ({sd:.3f})" for mean, sd in pairs)]]
-            for rate, record in by_rate.items():
+            for record in records:
                 seeds = record["seeds"]
                 fitted = sum(seed["fitted"] for seed in seeds)
                 means, counts = [], []
@@ -55,15 +52,12 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
                     shares = [right / total for right, total in found]
                     sd = statistics.stdev(shares) if len(shares) > 1 else 0.0
                     means.append(f"{statistics.mean(shares):.3f} ({sd:.3f})")
-                    right, total = (sum(column) for column in zip(*found, strict=True))
-                    n = len(seeds)
-                    each = interval_in_words(right / n, total // n, digits=3)
-                    counts.append(f"{right:,} of {total:,}, {each}")
-                name = f"CRvNN at {rate}"
+                    counts.append(", ".join(_counted(found)[1:]))
+                name = f"CRvNN at {record['recipe']['learning_rate']}"
                 rows += [[name, f"{fitted} of {len(seeds)}", *means], ["right, 95%", "", *counts]]
             rows += _our_rows("listops", drawing, depths, 1, quick)
             text += [f"## {drawing}, {title}", "", *table(header, rows), ""]
-    parameters = next(iter(by_rate.values()))["parameters"]
+    parameters = records[0]["parameters"]
     text += [
         "Mean (standard deviation) over all seeds; the interval is Wilson's for as many problems "
         f"as one seed has. {parameters:,} parameters (paper: "
@@ -76,30 +70,38 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
     return write_both(results, "table4", _csv(records, depths), text)
 
 
-def _records(runs: Sequence[tuple[str, str]], quick: bool) -> Records:
-    rates = RATES[:1] if quick else RATES
-    return {
-        run: {rate: record_of(recipe_for(*run, rate).name, quick) for rate in rates} for run in runs
-    }
+def _records(tasks: Iterable[str], networks: Iterable[str], quick: bool) -> list[Record]:
+    return [
+        record_of(recipe_for(task, network, rate).name, quick)
+        for task in tasks
+        for network in networks
+        for rate in (RATES[:1] if quick else RATES)
+    ]
+
+
+def _counted(found: Sequence[tuple[int, int]]) -> list[str]:
+    """Of some seeds' counts: the share that is right, how many, and one seed's interval."""
+    right, total = (sum(column) for column in zip(*found, strict=True))
+    interval = interval_in_words(right / len(found), total // len(found), digits=3)
+    return [f"{right / total:.3f}", f"{right:,} of {total:,}", interval]
 
 
 def _looped_table(
     results: Path, number: int, depths: Sequence[int], epochs: Sequence[str], quick: bool
 ) -> list[Path]:
-    tasks = tuple(published.LOOPED_FULL)
-    records = _records([(task, encoding) for task in tasks for encoding in ENCODINGS], quick)
+    records = _records(published.LOOPED_FULL, ENCODINGS, quick)
     text = _heading(f"Table {number}: the looped transformer", f"table{number}", quick)
-    for task in tasks:
-        header = ["model", "seeds fitted (paper's)"]
-        for depth in depths:
-            header += [f"depth {depth}", "right", "95%", "paper's"]
+    header = ["model", "seeds fitted (paper's)"]
+    for depth in depths:
+        header += [f"depth {depth}", "right", "95%", "paper's"]
+    for task in published.LOOPED_FULL:
         text += [f"## {task}", ""]
         for drawing in DRAWINGS:
             for epoch in epochs:
                 rows = [
-                    _looped_cells(task, encoding, rate, record, drawing, epoch, depths)
-                    for encoding in ENCODINGS
-                    for rate, record in records[task, encoding].items()
+                    _looped_cells(record, drawing, epoch, depths)
+                    for record in records
+                    if record["recipe"]["task"] == task
                 ]
                 rows += _our_rows(task, drawing, depths, 4, quick)
                 text += [f"### {drawing}, {EPOCHS[epoch]}", "", *table(header, rows), ""]
@@ -125,30 +127,18 @@ def _sixtieths() -> str:
     )
 
 
-def _looped_cells(
-    task: str,
-    encoding: str,
-    rate: float,
-    record: Record,
-    drawing: str,
-    epoch: str,
-    depths: Sequence[int],
-) -> list[str]:
-    seeds = record["seeds"]
+def _looped_cells(record: Record, drawing: str, epoch: str, depths: Sequence[int]) -> list[str]:
+    recipe, seeds = record["recipe"], record["seeds"]
+    task, encoding = recipe["task"], recipe["network"]
     fitted = [seed for seed in seeds if seed["fitted"]]
     paper_fitted = published.LOOPED_SEEDS_THAT_FITTED[task][encoding]
-    cells = [f"{TITLES[encoding]} at {rate}"]
+    cells = [f"{TITLES[encoding]} at {recipe['learning_rate']}"]
     cells.append(f"{len(fitted)} of {len(seeds)} ({paper_fitted} of 5)")
     for depth in depths:
-        paper = published.LOOPED_FULL[task][encoding][published.LOOPED_FULL_DEPTHS.index(depth)]
-        if not fitted:
-            cells += ["none", "", "", f"{paper:.2f}"]
-            continue
         found = [seed[epoch][drawing][str(depth)] for seed in fitted]
-        right, total = (sum(column) for column in zip(*found, strict=True))
-        each = total // len(fitted)
-        cells += [f"{right / total:.3f}", f"{right:,} of {total:,}"]
-        cells += [interval_in_words(right / len(fitted), each, digits=3), f"{paper:.2f}"]
+        cells += _counted(found) if found else ["none", "", ""]
+        paper = published.LOOPED_FULL[task][encoding][published.LOOPED_FULL_DEPTHS.index(depth)]
+        cells.append(f"{paper:.2f}")
     return cells
 
 
@@ -158,28 +148,27 @@ def _our_rows(
     """Our models and the commonest answer, on the same problems, in cells like those above."""
     if quick:
         return []
-    record = find_record(SHIPPED / f"{task}-ours.json") or try_ours(task, RUNS)
+    record = json.loads((SHIPPED / f"{task}-ours.json").read_text())
     ours, common = ["**ours**, certified", "10 of 10"], ["always the commonest answer", ""]
     for depth in depths:
         i, total = TABLE_DEPTHS.index(depth), count_at(depth)
-        right, most = record["right"][drawing][i], record["majority"][drawing][i]
-        counts = [f"{count:,} of {total:,}" for count in (right, most)]
+        right = _counted([(record["right"][drawing][i], total)])
+        most = _counted([(record["majority"][drawing][i], total)])
         if width == 1:
-            ours.append(f"{counts[0]}, {interval_in_words(right, total, digits=3)}")
-            common.append(f"{most / total:.3f}")
+            ours.append(", ".join(right[1:]))
+            common.append(most[0])
         else:
-            interval = interval_in_words(right, total, digits=3)
-            ours += [f"{right / total:.3f}", counts[0], interval, "1.00"]
-            common += [f"{most / total:.3f}", counts[1], "", ""]
+            ours += [*right, "1.00"]
+            common += [*most[:2], "", ""]
     return [ours, common]
 
 
-def _csv(records: Records, depths: Sequence[int]) -> list[str]:
+def _csv(records: Iterable[Record], depths: Sequence[int]) -> list[str]:
     return [CSV_HEADER] + [
-        f"{task},{model},{rate},{seed['seed']},{int(seed['fitted'])},{epoch},{drawing},{depth},"
-        f"{counts[str(depth)][0]},{counts[str(depth)][1]}"
-        for (task, model), by_rate in records.items()
-        for rate, record in by_rate.items()
+        f"{record['recipe']['task']},{record['recipe']['network']},"
+        f"{record['recipe']['learning_rate']},{seed['seed']},{int(seed['fitted'])},"
+        f"{epoch},{drawing},{depth},{counts[str(depth)][0]},{counts[str(depth)][1]}"
+        for record in records
         for seed in record["seeds"]
         for epoch in EPOCHS
         for drawing, counts in seed[epoch].items()
@@ -201,8 +190,7 @@ def _heading(title: str, name: str, quick: bool) -> list[str]:
     return [f"# {title}", "", made, ""]
 
 
-def _runs(trained: Records) -> list[str]:
-    records = [record for by_rate in trained.values() for record in by_rate.values()]
+def _runs(records: Sequence[Record]) -> list[str]:
     rows = []
     for record in records:
         cells = [record["name"], f"{record['device']}, torch {record['torch']}"]
@@ -226,7 +214,7 @@ def _runs(trained: Records) -> list[str]:
         notes.append(f"Not fitted, with training accuracy at depth 1 and 2: {', '.join(unfitted)}.")
     header = ["run", "device", "parameters", "epochs", "seconds"]
     lines = ["## Training", "", "All seeds of a run train at once.", ""]
-    return [*lines, *table(header, rows, words=2), "", *("\n".join(notes)).splitlines(), ""]
+    return [*lines, *table(header, rows, words=2), "", *notes, ""]
 
 
 LOOPED_NOTE = f"""\

@@ -25,19 +25,15 @@ PAPER: dict[str, str] = {
     "attempts": "1",
     "depth_two_batch": "as many of the 500 as the mix has",
     "depth_two_pool": "all; ListOps 8,800 new ones an epoch",
-    "surrogate": "not said",
     "estimator": "straight-through",
-    "through_residual": "not said",
-    "through_attention": "not said",
-    "maximum_detached": "not said",
-    "betas": "not said",
-    "spread": "not said",
-    "open_bits": "not said",
     "feedforward_rate": "0.01",
     "attention_rate": "0.01",
     "polish_steps": "0",
     "width": "twice the vocabulary; ListOps 8 times",
 }
+NOT_SAID = ("surrogate", "through_residual", "through_attention", "maximum_detached")
+NOT_SAID += ("betas", "spread", "open_bits")
+PAPER |= dict.fromkeys(NOT_SAID, "not said")
 
 
 def constants(results: Path, quick: bool = False) -> list[Path]:

@@ -5,7 +5,6 @@ Matplotlib is needed here and in what imports this module, nowhere else.
 
 import io
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from matplotlib.patches import Circle, FancyBboxPatch, Rectangle
+from matplotlib.patches import Circle, FancyBboxPatch, Patch, Rectangle
 
 from exactformer.domains.algebra import Algebra
 from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, kind_of
@@ -44,17 +43,14 @@ SETTINGS = {
 }
 
 
-def style() -> AbstractContextManager[None]:
-    """Settings in which figures are made and saved, whatever the user's own are."""
-    settings: dict[Any, Any] = {**mpl.rcParamsDefault, **SETTINGS, "backend": "agg"}
-    return mpl.rc_context(settings)
-
-
 def drawn(
     name: str, draw: Callable[[], Figure], results: Path, command: str | None = None
 ) -> list[Path]:
-    """Make a figure and write it as PNG and SVG, the same bytes each time."""
-    with style():
+    """Make a figure and write it as PNG and SVG, the same bytes each time, whatever the user's own
+    settings are.
+    """
+    settings: dict[Any, Any] = {**mpl.rcParamsDefault, **SETTINGS, "backend": "agg"}
+    with mpl.rc_context(settings):
         figure = draw()
         paths = []
         for kind, metadata in (("png", {}), ("svg", {"Date": None})):
@@ -100,11 +96,14 @@ class Sheet:
         style: dict[str, Any] = {"color": "#222222", "va": "center_baseline"} | more
         self.ax.text(x, y, text, fontsize=size, ha=align, **style)
 
+    def shape(self, shape: Patch, ink: Ink) -> None:
+        """In the colours of an ink."""
+        shape.set(facecolor=ink.fill, edgecolor=ink.edge)
+        self.ax.add_patch(shape)
+
     def box(self, x: float, y: float, text: str, ink: Ink, size: float = NORMAL) -> None:
         """A cell with its top left corner there."""
-        self.ax.add_patch(
-            Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, fc=ink.fill, ec=ink.edge, lw=0.7)
-        )
+        self.shape(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, lw=0.7), ink)
         self.text(x + 0.5, y + 0.5, text, size, color=ink.text)
 
     def token(self, algebra: Algebra, x: float, y: float, symbol: str) -> None:
@@ -115,17 +114,8 @@ class Sheet:
 
     def span(self, x: float, y: float, width: float, height: float, ink: Ink) -> None:
         """A round field behind some cells."""
-        self.ax.add_patch(
-            FancyBboxPatch(
-                (x, y),
-                width,
-                height,
-                boxstyle="round,pad=0.08,rounding_size=0.2",
-                fc=ink.fill,
-                ec=ink.edge,
-                lw=0.8,
-            )
-        )
+        round_box = "round,pad=0.08,rounding_size=0.2"
+        self.shape(FancyBboxPatch((x, y), width, height, boxstyle=round_box, lw=0.8), ink)
 
     def legend(self, end: float, y: float, kinds: Sequence[Kind]) -> None:
         """Small boxes with the names of token types, in a line that ends there."""
@@ -133,13 +123,12 @@ class Sheet:
         widths = [1.5 + 0.27 * len(name) for name in names]
         x = end + 0.6 - sum(widths)
         for kind, name, width in zip(kinds, names, widths, strict=True):
-            box = Rectangle((x, y - 0.3), 0.6, 0.6, fc=KINDS[kind].fill, ec=KINDS[kind].edge)
-            self.ax.add_patch(box)
+            self.shape(Rectangle((x, y - 0.3), 0.6, 0.6), KINDS[kind])
             self.text(x + 0.8, y, name, SMALL + 0.5, "left", color="#555555")
             x += width
 
     def node(self, x: float, y: float, text: str, ink: Ink, radius: float = 0.42) -> None:
-        self.ax.add_patch(Circle((x, y), radius, fc=ink.fill, ec=ink.edge, lw=0.9, zorder=3))
+        self.shape(Circle((x, y), radius, lw=0.9, zorder=3), ink)
         self.text(x, y, text, NORMAL, color=ink.text, zorder=4)
 
     def glow(self, x: float, y: float, ink: Ink) -> None:

@@ -65,11 +65,7 @@ FACTORS: Space = {
     "depth_two_weight": (0.03, 0.1, 0.3),
 }
 SURROGATES = ("exp", "sigmoid", "linear")
-FACTOR_SEEDS = {
-    "boolean": range(400, 600),
-    "arithmetic": range(400, 500),
-    "listops": range(400, 500),
-}
+FACTOR_SEEDS = dict.fromkeys(CATALOG, range(400, 500)) | {"boolean": range(400, 600)}
 # What ListOps' constants of `train --method end-to-end` were chosen from, but for the pull; the
 # record is not shipped.
 RECIPE = "recipe"
@@ -111,14 +107,14 @@ def drawn_settings(space: Space, count: int, seed: int = 0) -> list[dict[str, fl
 
 def train_rows(
     task: str,
-    recipe: EndToEnd,
+    name: str,
     seeds: Sequence[int],
     settings: Sequence[Mapping[str, float]],
     device: str,
-    report: str,
+    doing: str = "",
 ) -> list[Record]:
     """Train a row for each seed and its setting, all at once; what came of each."""
-    algebra = CATALOG[task]()
+    algebra, recipe = CATALOG[task](), study_recipe(task, name)
     names = settings[0].keys()
     varied = {name: torch.tensor([row[name] for row in settings], device=device) for name in names}
     trainer = EndToEndTrainer(algebra, recipe, device, varied, compiled=device == "cuda")
@@ -129,8 +125,8 @@ def train_rows(
         trainer.steps(state, slice(0, len(seeds)))
         if state.seeds[0].step % 500 == 0:
             spent = time.monotonic() - began
-            line = f"{report}: {state.seeds[0].step} of {recipe.steps} steps, {spent:.0f} s"
-            print(line, file=sys.stderr, flush=True)
+            steps = f"{state.seeds[0].step} of {recipe.steps} steps"
+            print(f"{task} {name}{doing}: {steps}, {spent:.0f} s", file=sys.stderr, flush=True)
     weights = [export(algebra, state.tensors, row).to("cpu") for row in range(len(seeds))]
     bags = len(trainer.rows.token) - 1  # one is empty
     right = [seed.depth_one == bags for seed in state.seeds]
@@ -153,14 +149,9 @@ def _exact(task: str, weights: Weights, depth_one: bool) -> bool:
 def tune(task: str, name: str, device: str) -> Record:
     """Which of the random settings certifies the most seeds."""
     settings, each = settings_to_try(task, name), len(TUNING_SEEDS)
-    rows = train_rows(
-        task,
-        study_recipe(task, name),
-        [*TUNING_SEEDS] * len(settings),
-        [setting for setting in settings for _ in TUNING_SEEDS],
-        device,
-        f"{task} {name}, tuning",
-    )
+    seeds = [*TUNING_SEEDS] * len(settings)
+    of_rows = [setting for setting in settings for _ in TUNING_SEEDS]
+    rows = train_rows(task, name, seeds, of_rows, device, ", tuning")
     tried = []
     for i, setting in enumerate(settings):
         of_it = rows[i * each : (i + 1) * each]
@@ -172,19 +163,17 @@ def tune(task: str, name: str, device: str) -> Record:
 
 def judge(task: str, name: str, chosen: Mapping[str, float], device: str) -> Record:
     """The chosen setting, from the fresh seeds."""
-    recipe, settings = study_recipe(task, name), [chosen] * len(FRESH_SEEDS)
-    rows = train_rows(task, recipe, FRESH_SEEDS, settings, device, f"{task} {name}, judging")
+    settings = [chosen] * len(FRESH_SEEDS)
+    rows = train_rows(task, name, FRESH_SEEDS, settings, device, ", judging")
     kept = ("seed", "exact", "depth one", "gate")
     return {"judged": [{key: row[key] for key in kept} for row in rows]}
 
 
 def factors(task: str, surrogate: str, device: str) -> Record:
     """Random settings of straight-through, each from a seed of its own."""
-    recipe = study_recipe(task, surrogate)
     seeds = FACTOR_SEEDS[task]
     settings = drawn_settings(FACTORS, len(seeds), SURROGATES.index(surrogate))
-    rows = train_rows(task, recipe, seeds, settings, device, f"{task} {surrogate}")
-    return {"rows": rows}
+    return {"rows": train_rows(task, surrogate, seeds, settings, device)}
 
 
 def main() -> None:

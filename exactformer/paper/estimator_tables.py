@@ -1,6 +1,6 @@
 """The table of the estimator study, from the records of `estimator_study.py`."""
 
-from collections.abc import Iterable, Iterator
+import json
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
@@ -15,18 +15,14 @@ from exactformer.paper.estimator_study import (
     SURROGATES,
     TUNING_SEEDS,
 )
-from exactformer.paper.files import Record, find_record, heading, table, write_both
+from exactformer.paper.files import Record, heading, table, write_both
 
 HEADER = ("task", "estimator", "certified", "95% interval", "depth 1 right", "the right gate")
 HEADER += (f"best of tuning, of {len(TUNING_SEEDS)}", "settings with any")
 
 
-def records(names: Iterable[str]) -> Iterator[Record]:
-    """Those that are shipped, of all tasks."""
-    for task in CATALOG:
-        for name in names:
-            if record := find_record(SHIPPED / f"{task}-{name}.json"):
-                yield record
+def shipped(task: str, name: str) -> Record:
+    return json.loads((SHIPPED / f"{task}-{name}.json").read_text())
 
 
 def estimators(results: Path, quick: bool = False) -> list[Path]:
@@ -34,7 +30,7 @@ def estimators(results: Path, quick: bool = False) -> list[Path]:
     to be quicker at: the records are shipped.
     """
     rows, csv, chosen = [], ["task,estimator,seed,exact,depth_one,gate"], []
-    for record in records(ESTIMATORS):
+    for record in (shipped(task, name) for task in CATALOG for name in ESTIMATORS):
         judged, tuning = record["judged"], record["tuning"]
         counts = {key: sum(row[key] for row in judged) for key in ("exact", "depth one", "gate")}
         certified = [setting["certified"] for setting in tuning]
@@ -60,30 +56,25 @@ def estimators(results: Path, quick: bool = False) -> list[Path]:
 def factor_shares(task: str) -> dict[str, dict[str, tuple[int, int]]]:
     """For each factor and its choices, how many of the runs with it are certified."""
     rows = [
-        {**row, "surrogate": record["name"]}
-        for record in records(SURROGATES)
-        if record["task"] == task
-        for row in record["rows"]
+        {**row, "surrogate": name} for name in SURROGATES for row in shipped(task, name)["rows"]
     ]
     shares: dict[str, dict[str, tuple[int, int]]] = {}
     for factor, choices in {"surrogate": SURROGATES, **FACTORS}.items():
         shares[factor] = {}
         for choice in choices:
-            of_choice = [row for row in rows if row[factor] == choice]
+            exact = [row["exact"] for row in rows if row[factor] == choice]
             shown = choice if isinstance(choice, str) else f"{choice:g}"
-            if of_choice:
-                shares[factor][shown] = sum(row["exact"] for row in of_choice), len(of_choice)
+            shares[factor][shown] = sum(exact), len(exact)
     return shares
 
 
 def factor_table() -> list[str]:
     by_task = {task: factor_shares(task) for task in CATALOG}
     rows = []
-    for factor in ("surrogate", *FACTORS):
-        choices = dict.fromkeys(c for shares in by_task.values() for c in shares[factor])
+    for factor, choices in by_task["boolean"].items():
         for choice in choices:
-            found = [shares[factor].get(choice) for shares in by_task.values()]
-            rows.append([factor, choice, *(f"{s[0]} of {s[1]}" if s else "" for s in found)])
+            found = [shares[factor][choice] for shares in by_task.values()]
+            rows.append([factor, choice, *(f"{exact} of {total}" for exact, total in found)])
     return table(["factor", "", *by_task], rows, words=2)
 
 

@@ -24,8 +24,6 @@ from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
 EXAMPLE = "((1|0)&(~0))"
 CIRCUITS = {"A": (boolean, "(((~0)&1)|(0&(~1)))"), "B": (arithmetic, "(((1+2)*(3+4))+(5*(6+7)))")}
 QUIET = PLAIN._replace(fill="#fafafa", edge="#e3e3e3")
-
-
 LEAF = 1.3  # cells from one operand to the next
 LEVEL = 1.7  # cells from one gate to its inputs
 
@@ -290,11 +288,5 @@ def _iteration(sheet: Sheet, algebra: Algebra, step: TraceStep, t: int, left: fl
 
 
 FIGURES: dict[str, Callable[[Path], list[Path]]] = {
-    "fig1": fig1,
-    "fig2": fig2,
-    "fig3": fig3,
-    "fig4": fig4,
-    "figA1": figA1,
-    "accuracy": accuracy,
-    "factors": factors,
+    figure.__name__: figure for figure in (fig1, fig2, fig3, fig4, figA1, accuracy, factors)
 }

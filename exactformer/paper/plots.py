@@ -14,12 +14,12 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.domains.sampling import mean_tokens
 from exactformer.model.architecture import paper_architecture
-from exactformer.model.feedforward import MLP
+from exactformer.model.storage import to_file
 from exactformer.named import read_weights
 from exactformer.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NAMES, NORMAL, PAGE, SMALL, constrained, drawn, writes
-from exactformer.paper.loss_curves import Curve, Curves, loss_curves
+from exactformer.paper.loss_curves import Curves, loss_curves
 from exactformer.training.recipe import end_to_end_recipe, recipe_for
 from exactformer.training.state import export, initial
 from exactformer.weightfile import Arrays
@@ -40,8 +40,8 @@ def _learning(curves: Curves) -> Figure:
     above, beneath = halves
     panels = above.subplots(2, 3, sharex="col", sharey="row")
     for (loss, wrong), task in zip(panels.T, TASKS, strict=True):
-        _seeds(loss, task, {seed: _part(curve, "loss") for seed, curve in curves[task].items()})
-        _seeds(wrong, task, {seed: _part(curve, "two") for seed, curve in curves[task].items()})
+        _seeds(loss, task, curves, "loss")
+        _seeds(wrong, task, curves, "two")
         loss.axhline(_least_loss(task), color="0.4", lw=0.8, ls=":")
         loss.set(yscale="log", title=NAMES[task])
         loss.title.set_color(TASKS[task][0])
@@ -57,20 +57,17 @@ def _learning(curves: Curves) -> Figure:
     return figure
 
 
-def _part(curve: Curve, name: str) -> dict[int, float]:
-    return {step: getattr(point, name) for step, point in curve.items()}
-
-
 def _least_loss(task: str) -> float:
     """Of a joint step: probabilities are squeezed, so that no answer has a loss of zero."""
     recipe = end_to_end_recipe(CATALOG[task]())
     return -(recipe.blended_weight + recipe.depth_two_weight) * float(np.log(1 - recipe.margin))
 
 
-def _seeds(ax: Axes, task: str, curves: dict[int, dict[int, float]]) -> None:
+def _seeds(ax: Axes, task: str, curves: Curves, part: str) -> None:
     color, _ = TASKS[task]
-    steps = list(next(iter(curves.values())))
-    values = np.array([[curve[step] for step in steps] for curve in curves.values()])
+    by_seed = list(curves[task].values())
+    steps = list(by_seed[0])
+    values = np.array([[getattr(curve[step], part) for step in steps] for curve in by_seed])
     ax.plot(steps, values.T, color=color, lw=0.5, alpha=0.35)
     ax.plot(steps, values.mean(0), color=color, lw=1.5)
     ax.set_xlim(0, steps[-1] * 1.02)
@@ -120,16 +117,11 @@ def models(algebra: Algebra, seed: int) -> dict[str, Arrays]:
     start = initial(algebra, recipe_for(algebra), seed, learned.origin["attempt"])
     D = len(algebra.vocabulary)
     random = export(algebra, {name: tensor[None] for name, tensor in start.items()}, 0)
-    f = random.f
-    assert isinstance(f, MLP)
-    tensors = {"G_PE": random.G_PE, "W_Q": random.W_Q, "W_K": random.W_K}
-    tensors |= {"W_1": f.W_1, "W_2": f.W_2, "G_PE_logits": start["gate"]}
-    tensors |= dict(zip(("W_Q_logits", "W_K_logits"), start["bits"][:, :D], strict=True))
+    logits = {"G_PE": start["gate"]}
+    logits |= dict(zip(("W_Q", "W_K"), start["bits"][:, :D], strict=True))
     return {
         "constructed, feedforward fitted to the table": read_weights("fitted", algebra).arrays,
-        f"random, before training (seed {seed})": {
-            name: tensor.numpy() for name, tensor in tensors.items()
-        },
+        f"random, before training (seed {seed})": to_file(algebra, random, {}, logits).arrays,
         f"learned, after training (seed {seed})": learned.arrays,
     }
 
@@ -168,10 +160,10 @@ def figA1() -> Figure:
         figure.text(x / CELLS, 1 - y / height, words, fontsize=size, **more)
 
     limit = max(
-        float(np.abs(arrays[name]).max())
+        float(np.abs(array).max())
         for arrays in shown.values()
-        for name in ("G_PE_logits", "W_Q_logits", "W_K_logits")
-        if name in arrays
+        for name, array in arrays.items()
+        if name.endswith("logits")
     )
     for row, (title, arrays) in enumerate(shown.items()):
         top = FIRST + PITCH * row
@@ -183,7 +175,7 @@ def figA1() -> Figure:
                 continue
             scale = limit if name.endswith("logits") else weights if width == 14 else 1.0
             ax = axes(x, top, width, BLOCK)
-            _heat_map(ax, algebra, _rows_are_tokens(name, arrays[name]), scale)
+            _heat_map(ax, _rows_are_tokens(name, arrays[name]), scale)
             ax.set_title(label, fontsize=SMALL + 0.5, pad=2.5)
             if width == 14:
                 ax.set_xlabel("hidden unit", fontsize=SMALL, labelpad=1)
@@ -211,7 +203,7 @@ def _rows_are_tokens(name: str, array: np.ndarray) -> np.ndarray:
     return array.T if name == "W_2" else array
 
 
-def _heat_map(ax: Axes, algebra: Algebra, array: np.ndarray, limit: float) -> None:
+def _heat_map(ax: Axes, array: np.ndarray, limit: float) -> None:
     ax.imshow(array, cmap=DIVERGING, vmin=-limit, vmax=limit, aspect="auto")
     ax.set_xticks(np.arange(array.shape[1] + 1) - 0.5, minor=True)
     ax.set_yticks(np.arange(array.shape[0] + 1) - 0.5, minor=True)

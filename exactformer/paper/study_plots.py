@@ -1,7 +1,7 @@
 """Figures of comparisons: accuracy against depth, and what the gate's learning depends on."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -16,27 +16,28 @@ from exactformer.paper.baseline_tables import TITLES
 from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, count_at
 from exactformer.paper.drawing import NAMES, SMALL, constrained, writes
 from exactformer.paper.estimator_tables import factor_shares
-from exactformer.paper.files import Record, find_record
+from exactformer.paper.files import find_record
 
 STYLES = {"learned": ("#4477aa", "-"), "rope": ("#ee8866", "--"), "fire": ("#228833", "-.")}
 STYLES |= {"crvnn": ("#aa3377", ":")}
 
 
-def kept_record(task: str, network: str) -> tuple[Record, Record | None] | None:
-    """Of the two rates, the record whose kept seed has the better training accuracy; and what that
-    seed does past the tables' depths, as far as it was tried.
+Counts = dict[int, Sequence[int]]  # by depth: how many are right, and of how many
+
+
+def counts_of_best(task: str, network: str) -> Counts:
+    """Of the seed with the best training accuracy at either rate, which is one that is kept; past
+    the tables' depths as far as it was tried. Nothing for a network that the task does not have.
     """
     names = [recipe_for(task, network, rate).name for rate in RATES]
     found = [record for name in names if (record := find_record(SHIPPED / f"{name}.json"))]
-    if not found:
-        return None
-    record = max(found, key=lambda record: sum(best_seed(record)["training accuracy"]))
-    return record, find_record(SHIPPED / f"{record['name']}.deep.json")
-
-
-def best_seed(record: Record) -> Record:
-    """The seed with the best training accuracy, which is the one that is kept."""
-    return max(record["seeds"], key=lambda seed: sum(seed["training accuracy"]))
+    seeds = [(seed, record["name"]) for record in found for seed in record["seeds"]]
+    if not seeds:
+        return {}
+    best, name = max(seeds, key=lambda pair: sum(pair[0]["training accuracy"]))
+    deep = find_record(SHIPPED / f"{name}.deep.json") or {"right": {}}
+    by_depth = best["best"]["natural"] | deep["right"]
+    return {int(depth): count for depth, count in by_depth.items()}
 
 
 @writes
@@ -49,16 +50,12 @@ def accuracy() -> Figure:
     for ax, task in zip(panels, CATALOG, strict=True):
         ours = json.loads((SHIPPED / f"{task}-ours.json").read_text())
         depths = [*TABLE_DEPTHS, *DEEP]
-        counts = _with_totals(depths, ours["right"]["natural"])
+        right = zip(depths, ours["right"]["natural"], strict=True)
+        counts: Counts = {depth: (count, count_at(depth)) for depth, count in right}
         _curve(ax, counts, "black", "-", "ours, certified", 1.8)
         for network, (color, line) in STYLES.items():
-            if (kept := kept_record(task, network)) is None:
-                continue
-            record, deep = kept
-            seed = best_seed(record)
-            by_depth = seed["best"]["natural"] | (deep["right"] if deep else {})
-            counts = {int(depth): count for depth, count in by_depth.items()}
-            _curve(ax, counts, color, line, TITLES[network], 1.1)
+            if counts := counts_of_best(task, network):
+                _curve(ax, counts, color, line, TITLES[network], 1.1)
         common = ours["majority"]["natural"]
         shares = [most / count_at(depth) for most, depth in zip(common, depths, strict=True)]
         ax.plot(depths, shares, color="#999999", lw=0.7, label="commonest answer")
@@ -68,13 +65,6 @@ def accuracy() -> Figure:
     handles, labels = panels[2].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=6, fontsize=SMALL)
     return figure
-
-
-Counts = dict[int, Sequence[int]]  # by depth: how many are right, and of how many
-
-
-def _with_totals(depths: Iterable[int], right: Iterable[int]) -> Counts:
-    return {depth: (n, count_at(depth)) for depth, n in zip(depths, right, strict=True)}
 
 
 def _curve(ax: Axes, counts: Counts, color: str, line: str, label: str, width: float) -> None:
@@ -89,23 +79,20 @@ def _curve(ax: Axes, counts: Counts, color: str, line: str, label: str, width: f
 def factors() -> Figure:
     """The share of straight-through runs that are certified, by each choice of each factor."""
     figure = constrained(3.6, w_pad=0.06)
-    by_task = {task: factor_shares(task) for task in CATALOG}
-    by_task = {task: shares for task, shares in by_task.items() if any(shares.values())}
-    panels = figure.subplots(1, len(by_task), sharey=True, squeeze=False)[0]
-    ticks: list[tuple[float, str]] = []
-    for ax, (task, shares) in zip(panels, by_task.items(), strict=True):
+    panels = figure.subplots(1, 3, sharey=True)
+    ticks: dict[float, str] = {}  # the same of all tasks
+    for ax, task in zip(panels, CATALOG, strict=True):
         color, marker = TASKS[task]
-        row, own = 0.0, []
-        for factor, choices in shares.items():
+        row = 0.0
+        for factor, choices in factor_shares(task).items():
             for choice, (exact, total) in choices.items():
                 low, high = interval(exact, total)
                 ax.plot([low, high], [row, row], color=color, lw=0.8)
                 ax.plot(exact / total, row, color=color, marker=marker, ms=3)
-                own.append((row, f"{factor.replace('_', ' ')} {choice}"))
+                ticks[row] = f"{factor.replace('_', ' ')} {choice}"
                 row += 1
             row += 0.6
-        ticks = max(ticks, own, key=len)
         ax.set(title=NAMES[task], xlabel="certified", xlim=(0, None))
-    panels[0].set_yticks(*zip(*ticks, strict=True), fontsize=SMALL)
+    panels[0].set_yticks(list(ticks), list(ticks.values()), fontsize=SMALL)
     panels[0].invert_yaxis()
     return figure

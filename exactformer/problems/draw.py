@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain, islice
 from itertools import count as count_from
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,9 @@ def expressions(
     if balanced:
         yield from draw_balanced(algebra, depth, count, np.random.default_rng([seed, depth]))
         return
-    yield from islice(_without_end(algebra, depth, seed), count)
-
-
-def _without_end(algebra: Algebra, depth: int, seed: int) -> Iterator[Expression]:
-    for block in count_from():
-        yield from draw(algebra, depth, BLOCK, np.random.default_rng([seed, depth, block]))
+    rngs = (np.random.default_rng([seed, depth, block]) for block in count_from())
+    blocks = (draw(algebra, depth, BLOCK, rng) for rng in rngs)  # without end
+    yield from islice(chain.from_iterable(blocks), count)
 
 
 def problem(expression: Expression, id: str) -> Problem:

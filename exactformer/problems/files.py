@@ -69,10 +69,9 @@ def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
     with Lines.of(path) as file:
         if file.header.startswith(b"PAR1"):
             rows = [_parquet_row(path, *row, algebra) for row in enumerate(_parquet(path), start=1)]
-        elif file.header == HEADER.encode():
-            rows = list(file.read(lambda line, number: _tsv_row(line, number, algebra), first=2))
         else:
-            rows = list(file.read(lambda line, number: _json_row(line, number, algebra)))
+            read, first = (_tsv_line, 2) if file.header == HEADER.encode() else (json_line, 1)
+            rows = list(file.read(lambda line, n: _located(*read(line, n), n, algebra), first))
     require_different(path, (row.id for row in rows))
     return rows
 
@@ -102,12 +101,7 @@ def json_line(line: bytes, number: int) -> tuple[str, Place]:
         raise ExpressionError(str(error), text, 0, number) from None
 
 
-def _json_row(line: bytes, number: int, algebra: Algebra) -> Problem:
-    text, row = json_line(line, number)
-    return _located(row, algebra, text, number)
-
-
-def _tsv_row(line: bytes, number: int, algebra: Algebra) -> Problem:
+def _tsv_line(line: bytes, number: int) -> tuple[str, Place]:
     text = decode(line, number).rstrip("\r")
     words = text.split("\t")
     if len(words) != len(COLUMNS):
@@ -115,10 +109,10 @@ def _tsv_row(line: bytes, number: int, algebra: Algebra) -> Problem:
         raise ExpressionError(problem, text, len(text), number)
     row = dict(zip(COLUMNS, words, strict=True))
     numbers = {k: int(row[k]) if row[k].isdecimal() else row[k] for k in ("depth", "tokens")}
-    return _located(Place(row | numbers), algebra, text, number)
+    return text, Place(row | numbers)
 
 
-def _located(row: Place, algebra: Algebra, text: str, number: int) -> Problem:
+def _located(text: str, row: Place, number: int, algebra: Algebra) -> Problem:
     """A row; an error in its expression has a caret where that goes wrong in the line."""
     try:
         return _problem(row, algebra)

@@ -1,4 +1,5 @@
-"""Problems as arrays: whole training sets, fresh depth-2 samples, and balanced epochs.
+"""Problems as arrays: whole training sets, fresh depth-2 samples, and the batches of an epoch, each
+value equally often.
 
 Tokens are padded with -1; values are indices into the algebra's values.
 """
@@ -9,12 +10,16 @@ from functools import cached_property, lru_cache, reduce
 from operator import add
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import default_leaf, draw_balanced, enumerate_depth
+from exactformer.protocol.recipe import Recipe
+from exactformer.protocol.state import Inputs, Network, Parameters
 
 PADDING = -1
 
@@ -85,13 +90,18 @@ def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.i
     few are repeated.
     """
     classes = problems.members
-    quota = np.full(len(classes), len(problems) // len(classes))
-    quota[rng.permutation(len(classes))[: len(problems) % len(classes)]] += 1
     chosen = []
-    for members, count in zip(classes, quota, strict=True):
+    for members, count in zip(classes, _quota(len(problems), len(classes), rng), strict=True):
         rounds = -(-count // len(members))
         chosen.append(np.concatenate([rng.permutation(members) for _ in range(rounds)])[:count])
     return rng.permutation(np.concatenate(chosen))
+
+
+def _quota(count: int, classes: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """How many of each class, together `count`; chance decides which have one more."""
+    quota = np.full(classes, count // classes)
+    quota[rng.permutation(classes)[: count % classes]] += 1
+    return quota
 
 
 def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Problems:
@@ -101,8 +111,7 @@ def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Pr
     """
     if algebra.notation != "prefix":
         return of_expressions(algebra, draw_balanced(algebra, 2, count, rng))
-    quota = np.full(len(algebra.values), count // len(algebra.values))
-    quota[rng.permutation(len(algebra.values))[: count % len(algebra.values)]] += 1
+    quota = _quota(count, len(algebra.values), rng)
     kept: list[Problems] = []
     while quota.any():
         drawn = _draw_depth_two(algebra, 2 * count, rng)
@@ -172,3 +181,60 @@ def _tables(algebra: Algebra) -> NDArray[np.int64]:
             for operands in np.ndindex(*[values] * arity):
                 tables[(o, arity, *operands, *[0] * (m - arity))] = operator(operands)
     return tables
+
+
+class Batches:
+    """A set of problems for each seed, and their order in the epoch. The buffers stay the same, as
+    a recorded CUDA graph needs them to.
+    """
+
+    def __init__(self, sets: Sequence[Problems], recipe: Recipe, device: torch.device) -> None:
+        self.count = len(sets[0])
+        self.size = min(recipe.batch, self.count)
+        self.batches = -(-self.count // self.size)
+        self.used = max(1, round(recipe.share * self.batches))  # of an epoch's batches
+        self.steps = int(sets[0].depths.max())
+        S = len(sets)
+        width = sets[0].tokens.shape[1]
+        self.tokens = torch.empty(S, self.count, width, dtype=torch.int16, device=device)
+        self.values = torch.empty(S, self.count, dtype=torch.int64, device=device)
+        self.depths = torch.empty(S, self.count, dtype=torch.int64, device=device)
+        self.order = torch.empty(S, self.batches, self.size, dtype=torch.int64, device=device)
+        self.seed_rows = torch.arange(S, device=device)[:, None]
+        self.cursor = torch.zeros(1, dtype=torch.int64, device=device)
+        self.loss = torch.zeros(S, device=device)  # summed over the batches of an epoch
+        self.load(sets)
+
+    def load(self, sets: Sequence[Problems]) -> None:
+        width = self.tokens.shape[2]
+        tokens = np.stack([widened(problems.tokens, width) for problems in sets])
+        self.tokens.copy_(torch.from_numpy(tokens))
+        self.values.copy_(torch.from_numpy(np.stack([problems.values for problems in sets])))
+        self.depths.copy_(torch.from_numpy(np.stack([problems.depths for problems in sets])))
+
+    def arrange(self, orders: Sequence[np.ndarray]) -> None:
+        """The last batch is filled up with -1, which counts for nothing."""
+        missing = self.batches * self.size - self.count
+        filled = [np.pad(order, (0, missing), constant_values=-1) for order in orders]
+        self.order.copy_(torch.from_numpy(np.stack(filled)).view_as(self.order))
+
+    def next(self) -> tuple[Inputs, Tensor, Tensor]:
+        """The next batch: its problems, their values, and 1 or 0 as the weight of each."""
+        row = self.order.index_select(1, self.cursor).squeeze(1)
+        self.cursor += 1
+        index = (self.seed_rows, row.clamp(min=0))
+        weights = (row >= 0).float()
+        inputs = Inputs(self.tokens[index], self.depths[index], self.steps)
+        return inputs, self.values[index], weights
+
+    @torch.no_grad()
+    def accuracy(self, network: Network, p: Parameters, span: slice, chunk: int = 2500) -> Tensor:
+        """The fraction of these problems that each seed gets right: (S,)."""
+        right = torch.zeros(len(self.tokens), device=self.tokens.device)
+        start, stop, _ = span.indices(self.count)
+        for begin in range(start, stop, chunk):
+            rows = slice(begin, min(begin + chunk, stop))
+            inputs = Inputs(self.tokens[:, rows], self.depths[:, rows], self.steps)
+            logits, _ = network.forward(p, inputs)
+            right += (logits.argmax(-1) == self.values[:, rows]).sum(1)
+        return right / (stop - start)

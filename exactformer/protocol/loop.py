@@ -25,8 +25,8 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.optimizer import Adam
-from exactformer.protocol.batches import Batches
 from exactformer.protocol.data import (
+    Batches,
     Problems,
     balanced_order,
     depths_one_and_two,
@@ -35,6 +35,8 @@ from exactformer.protocol.data import (
 )
 from exactformer.protocol.recipe import Recipe
 from exactformer.protocol.state import Network, State
+
+BLOCKS = 20  # of epochs, after each of which the state is written and reported
 
 
 class Trainer:
@@ -97,18 +99,12 @@ class Trainer:
         loss = F.cross_entropy(logits.flatten(0, 1), values.flatten(), reduction="none")
         loss = (loss.view_as(weights) + penalty) * weights
         loss = loss.sum(1) / weights.sum(1)  # of each seed: (S,)
-        gradients = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        found = torch.autograd.grad(loss.sum(), list(leaves.values()))
+        gradients = dict(zip(leaves, found, strict=True))
         self.data.loss += loss.detach()
         factors = self.factors.index_select(0, state.step.long().view(1))
         state.step += 1
-        self.adam.update(
-            state.parameters,
-            dict(zip(leaves, gradients, strict=True)),
-            state.mean,
-            state.square,
-            self.rates,
-            factors,
-        )
+        self.adam.update(state.parameters, gradients, state.mean, state.square, self.rates, factors)
 
 
 def train_network(
@@ -118,11 +114,10 @@ def train_network(
     seeds: Sequence[int],
     folder: Path | None,
     device: torch.device,
-    report: Callable[[str], None] = lambda line: None,
-    blocks: int = 20,
+    report: Callable[[str], None],
     about: Mapping[str, Any] = MappingProxyType({}),
 ) -> State:
-    """Train, or resume, the run in `folder`; its file is written `blocks` times on the way. What
+    """Train, or resume, the run in `folder`; its file is written some BLOCKS times on the way. What
     more there is to say `about` the run is kept with it, and must be the same to go on.
     """
     path = None if folder is None else folder / "state.safetensors"
@@ -148,7 +143,7 @@ def train_network(
     precision = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high")  # TF32 on a GPU
     began, spent = time.monotonic(), state.seconds
-    block = max(1, recipe.epochs // blocks)
+    block = max(1, recipe.epochs // BLOCKS)
     group = int(hashlib.sha256(str(header["seeds"]).encode()).hexdigest()[:8], 16)
     waiting: list[tuple[int, Tensor]] = []
     try:

@@ -85,10 +85,8 @@ class State:
     PLAIN: ClassVar = ("epoch", "seconds", "curve")
 
     def write(self, path: Path, header: dict[str, Any]) -> None:
-        tensors = self._tensors()
-        plain = {"epoch": self.epoch, "seconds": self.seconds, "curve": self.curve}
-        header = {"format": FORMAT, **header, **plain}
-        tensors = {k: v.detach().cpu().contiguous() for k, v in tensors.items()}
+        header = {"format": FORMAT, **header, **{name: getattr(self, name) for name in self.PLAIN}}
+        tensors = {k: v.detach().cpu().contiguous() for k, v in self._tensors().items()}
         path.parent.mkdir(parents=True, exist_ok=True)
         remove_unfinished(path.parent)
         header["sha256"] = _content(header, tensors)
@@ -96,7 +94,7 @@ class State:
 
     @classmethod
     def read(cls, path: Path, header: dict[str, Any], start: "State") -> "State":
-        """The state in a file, on the device of `start`, which has tensors of the same shapes."""
+        """The state in a file, in place of that of `start`, whose tensors have the same shapes."""
         try:
             found, tensors = read_safetensors(path, "pt", FORMAT)
             fields = Place(found).fields(("format", *header, *cls.PLAIN, "sha256"))
@@ -105,21 +103,21 @@ class State:
             for key, value in header.items():
                 if found[key] != value:
                     raise ValueError(f"expected a run with {key} {value}, found {found[key]}")
-            state = start._filled(tensors)
-            state.epoch = fields["epoch"].whole()
-            state.seconds = fields["seconds"].number()
-            state.curve = [_epoch(place) for place in fields["curve"].items(MOST_EPOCHS, least=0)]
+            start._fill(tensors)
+            start.epoch = fields["epoch"].whole()
+            start.seconds = fields["seconds"].number()
+            start.curve = [_epoch(place) for place in fields["curve"].items(MOST_EPOCHS, least=0)]
         except ValueError as error:
             reason = str(error) if str(path) in str(error) else f"{path}: {error}"
             raise ValueError(f"{reason}; remove the file, or train into another folder") from None
-        return state
+        return start
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"{g}/{k}": v for g in self.GROUPS for k, v in getattr(self, g).items()}
         return tensors | {name: getattr(self, name) for name in self.SINGLES}
 
-    def _filled(self, tensors: dict[str, Tensor]) -> "State":
-        """The state with these tensors for its own; they have the same names, shapes and types."""
+    def _fill(self, tensors: dict[str, Tensor]) -> None:
+        """Copy these tensors into its own; they have the same names, shapes and types."""
         own = self._tensors()
         if other := own.keys() ^ tensors.keys():
             there = "is none of these" if min(other) in tensors else "is missing"
@@ -130,11 +128,8 @@ class State:
                     f"tensor {name}: expected {own[name].dtype} of {tuple(own[name].shape)}, "
                     f"found {tensor.dtype} of {tuple(tensor.shape)}"
                 )
-        moved = {name: tensor.to(own[name].device) for name, tensor in tensors.items()}
-        fields: dict[str, Any] = {name: moved[name] for name in self.SINGLES}
-        for group in self.GROUPS:
-            fields[group] = {name: moved[f"{group}/{name}"] for name in getattr(self, group)}
-        return State(**fields)
+        for name, tensor in tensors.items():
+            own[name].copy_(tensor)
 
 
 def _content(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:

@@ -63,8 +63,7 @@ class DepthTable:
             lines.append(f"| {name} | " + " | ".join(map(str, cells.values())) + " |")
         return "\n".join(lines)
 
-    def _repr_markdown_(self) -> str:
-        return str(self)
+    _repr_markdown_ = __str__
 
     def plot(self, ax: Any = None) -> Any:
         """Draw accuracy against depth with its intervals; returns the axes, of matplotlib."""

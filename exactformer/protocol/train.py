@@ -97,8 +97,5 @@ def _trained(network: Network, algebra: Algebra, state: State, row: int, seed: i
         for group in (state.best, state.parameters)
     )
     one, two = state.best_accuracy[row].tolist()
-    curve = [
-        {"epoch": point["epoch"], **{k: v[row] for k, v in point.items() if k != "epoch"}}
-        for point in state.curve
-    ]
+    curve = [{k: v if k == "epoch" else v[row] for k, v in point.items()} for point in state.curve]
     return Trained(seed, best, last, int(state.best_epoch[row]), (one, two), curve)

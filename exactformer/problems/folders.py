@@ -1,0 +1,199 @@
+"""Folders of problems for other people's tools, with splits to learn from and to be tested on.
+
+`write_dataset` makes a data set as Hugging Face's `datasets` reads it; `write_lm_eval` makes tasks
+that lm-evaluation-harness reads with `--include_path`, offline.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from exactformer.atomic import new_folder
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.plain import listed
+from exactformer.problems.depths import format_depths
+from exactformer.problems.draw import VERSION, Problem, problems
+from exactformer.problems.files import FileFormat, write_problems
+
+TRAINING = (1, 2)  # the depths to learn from
+
+
+def splits(
+    algebra: Algebra, depths: Sequence[int], count: int, seed: int, *, balanced: bool
+) -> dict[str, list[Problem]]:
+    """`test` is what `problems` gives; `validation` has other expressions of the same depths."""
+    if shallow := [depth for depth in depths if depth <= TRAINING[-1]]:
+        raise ValueError(
+            f"expected depths of {TRAINING[-1] + 1} or more, found {shallow[0]}: "
+            f"those of depth {listed([str(d) for d in TRAINING], 'and')} are to learn from"
+        )
+    train, test, other = (
+        list(problems(algebra, each, count, each_seed, balanced=balanced))
+        for each, each_seed in ((TRAINING, seed), (depths, seed), (depths, seed + 1))
+    )
+    tested = {problem.expression for problem in test}
+    validation = [problem for problem in other if problem.expression not in tested]
+    return {"train": train, "validation": validation, "test": test}
+
+
+def write_dataset(
+    algebra: Algebra,
+    folder: Path,
+    depths: Sequence[int],
+    count: int,
+    seed: int = 0,
+    *,
+    balanced: bool = False,
+    format: FileFormat = "jsonl",
+) -> dict[str, int]:
+    """A folder that `datasets.load_dataset` reads: three splits and a card. Returns their sizes."""
+    with new_folder(folder) as unfinished:
+        parts = splits(algebra, depths, count, seed, balanced=balanced)
+        sizes = {name: len(rows) for name, rows in parts.items()}
+        for name, rows in parts.items():
+            write_problems(rows, unfinished / f"{name}.{format}", format)
+        card = CARD.format(
+            name=algebra.name,
+            files="".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes),
+            vocabulary=" ".join(algebra.vocabulary),
+            law=", each value equally often" if balanced else "",
+            version=VERSION,
+            seed=seed,
+            count=count,
+            depths=format_depths(depths),
+            rows="".join(f"| {name} | {size:,} |\n" for name, size in sizes.items()),
+            options=" --balanced" if balanced else "",
+            format=format,
+            example=json.dumps(parts["test"][0].to_dict(), ensure_ascii=False, indent=1),
+        )
+        (unfinished / "README.md").write_text(card, encoding="utf-8")
+    return sizes
+
+
+CARD = """---
+license: mit
+pretty_name: exactformer {name}
+task_categories:
+- text-generation
+tags:
+- length-generalization
+- synthetic
+configs:
+- config_name: default
+  data_files:
+{files}---
+
+# {name}: expressions and their values, by depth
+
+Fully parenthesized random expressions over `{vocabulary}`{law}: {count} of each depth. They are
+problems of exactformer, version {version}, with the seed {seed}. `train` has the depths 1 and 2;
+`test` and `validation` have the depths {depths}, and no expression in common.
+
+| split | rows |
+| --- | ---: |
+{rows}
+Each row has `id`, `expression`, `depth`, `tokens`, `value` (the answer, which is exact) and
+`prompt` (the question in words). Equal seeds give equal rows, so that results can be compared.
+With DOMAIN for {name}, or for the file that defines it, this writes the split `test`, and scores
+a model's answers:
+
+```sh
+exactformer sample DOMAIN --depths {depths} --count {count} --seed {seed}{options} \\
+    --format {format} --out test.{format}
+exactformer score DOMAIN test.{format} --predictions answers.jsonl
+```
+
+```json
+{example}
+```
+"""
+
+
+LOADER = '''"""The problems of one depth, and those to show as examples: files beside this one."""
+
+from pathlib import Path
+
+import datasets
+
+
+def load(depth, **about):
+    files = {name: str(Path(__file__).parent / f"{name}.jsonl") for name in ("train", "test")}
+    found = datasets.load_dataset("json", data_files=files)
+    found["test"] = found["test"].filter(lambda row: row["depth"] == depth)
+    return found
+'''
+
+
+def write_lm_eval(
+    algebra: Algebra,
+    folder: Path,
+    depths: Sequence[int],
+    count: int,
+    seed: int = 0,
+    *,
+    balanced: bool = False,
+) -> list[str]:
+    """A folder for `lm_eval --include_path`: a task a depth, and their group, whose name is first.
+
+    It runs offline: the problems are in it.
+    """
+    group = f"exactformer_{re.sub('[^a-z0-9]', '_', algebra.name)}"
+    tasks = {f"{group}_depth{depth:02d}": depth for depth in depths}
+    with new_folder(folder) as unfinished:
+        parts = splits(algebra, depths, count, seed, balanced=balanced)
+
+        def write(name: str, text: str) -> None:
+            (unfinished / name).write_text(text, encoding="utf-8")
+
+        for name in ("train", "test"):
+            write_problems(parts[name], unfinished / f"{name}.jsonl", "jsonl")
+        write("problems.py", LOADER)
+        write("_base.yaml", _base(algebra))
+        for task, depth in tasks.items():
+            asked = f"include: _base.yaml\ntask: {task}\ndataset_kwargs:\n  depth: {depth}\n"
+            write(f"{task}.yaml", asked)
+        members = "".join(f"  - {task}\n" for task in tasks)
+        write(f"{group}.yaml", GROUP.format(group=group, members=members, version=VERSION))
+    return [group, *tasks]
+
+
+GROUP = """group: {group}
+task:
+{members}aggregate_metric_list:
+  - metric: exact_match
+    aggregation: mean
+    weight_by_size: true
+    filter_list: value
+metadata:
+  version: {version}
+"""
+
+
+def _base(algebra: Algebra) -> str:
+    """What all tasks share. The answer is the first of the algebra's values that is generated."""
+    words = sorted(algebra.values, key=len, reverse=True)
+    pattern = rf"(?<!\w)({'|'.join(map(re.escape, words))})(?!\w)"
+    return f"""custom_dataset: !function problems.load
+output_type: generate_until
+training_split: train
+fewshot_split: train
+test_split: test
+doc_to_text: "{{{{prompt}}}}"
+doc_to_target: "{{{{value}}}}"
+generation_kwargs:
+  until: ["\\n"]
+  do_sample: false
+filter_list:
+  - name: value
+    filter:
+      - function: regex
+        regex_pattern: {json.dumps(pattern, ensure_ascii=False)}
+      - function: take_first
+metric_list:
+  - metric: exact_match
+    aggregation: mean
+    higher_is_better: true
+metadata:
+  version: {VERSION}
+"""
