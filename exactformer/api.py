@@ -123,7 +123,8 @@ class Model:
         texts = list(texts)
         expressions: list[Expression] | None = None
         plain = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
-        if not plain or ("_engine" not in vars(self) and sum(map(len, texts)) <= MANY):
+        made = Model._engine.is_found(self)
+        if not plain or (not made and sum(map(len, texts)) <= MANY):
             expressions = self._expressions(texts)  # mistakes first: tables take a while
         fast = self.fast_engine(engine)
         if fast and expressions is None:
@@ -355,5 +356,7 @@ def load(name: str | Path, algebra: Algebra | None = None) -> Model:
             if kind == "dense":
                 return construct(algebra, dense=True)
             return construct(algebra, cast(FeedforwardKind | None, kind))
+    elif is_constructed(name):
+        raise ValueError(f"{name}: expected an algebra, too, for weights that are written down")
     file = read_weights(name, algebra)
     return Model(file.algebra, from_file(file), file.origin)

@@ -8,13 +8,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def open_beside(path: Path, suffix: str) -> tuple[int, str]:
+    """A file, open, and its name, which ends with the suffix after its writer's id; beside the one
+    that it is to replace.
+    """
+    if path.exists() and not path.is_file():  # renaming would replace a folder, or /dev/null
+        raise ValueError(f"{path}: expected the name of a file to write")
+    prefix = f".{path.name}.{os.getpid()}."
+    try:
+        return tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
+    except OSError as error:
+        error.filename = str(path)  # the name that was asked for
+        raise
+
+
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
     """A file to write, beside the one that it replaces at the end."""
-    if path.exists() and not path.is_file():  # renaming would replace a folder, or /dev/null
-        raise ValueError(f"{path}: expected the name of a file to write")
-    prefix, suffix = f".{path.name}.", f".unfinished{path.suffix}"
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=suffix)
+    handle, name = open_beside(path, f".unfinished{path.suffix}")
     os.close(handle)
     try:
         yield Path(name)

@@ -6,7 +6,6 @@ No torch in here, so that a proof can be verified without it.
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,6 +17,7 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from exactformer.atomic import open_beside
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import (
     LONGEST_TENSORS,
@@ -252,11 +252,8 @@ def _is_alive(process: int) -> bool:
 def write_atomically(path: Path, data: bytes | str) -> None:
     """Write to a temporary name, then rename: a reader sees the old file or the new, never half."""
     path = Path(path)
-    if path.exists() and not path.is_file():  # renaming would replace a folder, or /dev/null
-        raise ValueError(f"{path}: expected the name of a file to write")
     content = data.encode() if isinstance(data, str) else data
-    prefix = f".{path.name}.{os.getpid()}."
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=prefix, suffix=UNFINISHED)
+    handle, name = open_beside(path, UNFINISHED)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

@@ -56,6 +56,7 @@ def test_dir_shows_the_public_names_before_torch_is_there():
     assert result.returncode == 0, result.stderr
     shown = set(result.stdout.split())
     assert {"Model", "construct", "load", "train", "boolean", "parse", "__version__"} <= shown
+    assert "protocol" in shown
     assert set(ef.__all__) <= shown
     for name in shown:
         assert getattr(ef, name)
@@ -131,6 +132,7 @@ def test_equal_models_have_the_same_weights(tmp_path):
     [
         ('model(["(1&0)"])', "expected the text of an expression, found a list"),
         ("model(10)", "expected the text of an expression, found 10"),
+        ("model(None)", "expected the text of an expression, found None"),
         ('model.predict("(1&0)")', "expected a list of expressions, found '(1&0"),
         ('ef.construct("boolean")', "expected an Algebra, such as exactformer.bo"),
         ("ef.construct(ef.boolean)", "found the function 'boolean', not called"),
@@ -141,6 +143,8 @@ def test_equal_models_have_the_same_weights(tmp_path):
         ("ef.draw(ef.boolean(), 1, 1, 0)", "default_rng(0), as rng, found 0"),
         ("ef.draw_balanced(ef.boolean(), 1, 1, rng=0)", "as rng, found 0"),
         ('ef.draw("boolean", 1, 1, rng)', "(), found 'boolean'"),
+        ('ef.draw(ef.boolean(), "2", 1, rng)', "a whole number for the depth, found '2'"),
+        ("ef.draw(ef.boolean(), 2, 1.5, rng)", "a whole number for the count, found 1.5"),
         ('list(ef.enumerate_depth("boolean", 1))', "(), found 'boolean'"),
     ],
 )
@@ -159,6 +163,7 @@ def test_the_wrong_type_is_told(mistake, message):
         ("mine.safetensors", "no such file: 'mine.safetensors'"),
         ("nonesuch", "such as boolean/7520, found 'nonesuch'"),
         (".", "found the folder '.'"),
+        ("constructed", "constructed: expected an algebra, too"),
     ],
 )
 def test_weights_that_are_not_there(name, message, tmp_path, monkeypatch):
@@ -182,6 +187,11 @@ def test_weights_that_are_not_there(name, message, tmp_path, monkeypatch):
         ("verify nothing weights", "exactformer: nothing: No such file or directory"),
         ("reproduce tabel2", "did you mean 'table2'?"),
         ("bench listop", "did you mean 'listops'?"),
+        ("train boolean --out a --method stagd", "found 'stagd'; did you mean 'staged'?"),
+        ("train boolean --out a --set step=1", "has no 'step'; did you mean 'steps'?"),
+        ("construct boolean --out no/such", "exactformer: no/such: No such file or directory"),
+        ("sample boolean --out no/such.tsv", "exactformer: no/such.tsv: No such file or directory"),
+        ("sample boolean --depths 100000", "tokens in all that can be drawn at once"),
     ],
 )
 def test_what_may_have_been_meant(line, message):

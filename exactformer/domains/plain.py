@@ -59,6 +59,7 @@ def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
     if not isinstance(value, kind):
         function = getattr(value, "__name__", None) if callable(value) else None
         found = f"the function {function!r}, not called" if function else show(value)
+        found = "None" if value is None else found  # in Python's words, not in JSON's
         raise TypeError(f"expected {expected}, found {found}")
 
 

@@ -301,10 +301,10 @@ def _expect(algebra: Algebra, rng: np.random.Generator) -> None:
 def _check(
     depth: int, count: int = 0, leaf: float | None = None, parentheses: float | None = None
 ) -> None:
-    if depth < 0:
-        raise ValueError(f"expected a depth of 0 or more, found {depth}")
-    if count < 0:
-        raise ValueError(f"expected a count of 0 or more, found {count}")
+    for name, number in {"depth": depth, "count": count}.items():
+        expect(number, (int, np.integer), f"a whole number for the {name}")
+        if number < 0:
+            raise ValueError(f"expected a {name} of 0 or more, found {number}")
     for name, share in {"leaf": leaf, "parentheses": parentheses}.items():
         if share is not None and not 0 <= share <= 1:
             raise ValueError(f"expected a probability `{name}` from 0 to 1, found {share}")

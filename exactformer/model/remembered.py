@@ -33,7 +33,7 @@ def _tensors(owner: Any) -> Iterator[Tensor]:
             yield from _tensors(value)
 
 
-class remembered(Generic[T]):  # noqa: N801: it is used as `cached_property` is
+class remembered(Generic[T]):  # it is used as `cached_property` is
     """As `cached_property`, of a frozen dataclass with tensors; found again after a change."""
 
     def __init__(self, find: Callable[[Any], T]) -> None:
@@ -51,7 +51,11 @@ class remembered(Generic[T]):  # noqa: N801: it is used as `cached_property` is
     def __get__(self, owner: object | None, kind: type) -> "remembered[T] | T":
         if owner is None:
             return self
-        now, held = changes(owner), vars(owner).get(self.name)
-        if held is None or held[0] != now:
-            held = vars(owner)[self.name] = now, self.find(owner)
-        return held[1]
+        if not self.is_found(owner):
+            vars(owner)[self.name] = changes(owner), self.find(owner)
+        return vars(owner)[self.name][1]
+
+    def is_found(self, owner: object) -> bool:
+        """Whether it need not be found again."""
+        held = vars(owner).get(self.name)
+        return held is not None and held[0] == changes(owner)

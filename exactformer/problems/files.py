@@ -36,10 +36,10 @@ def write_lines(problems: Iterable[Problem], file: IO[str], format: FileFormat) 
     """The same into an open text file, where the format is one of lines."""
     if format == "parquet":
         raise ValueError("Parquet is no text: expected a file for it, with --out")
-    if format == "tsv":
-        file.write(f"{HEADER}\n")
     count = 0
     for problem in problems:
+        if format == "tsv" and not count:  # not before there is a problem to write
+            file.write(f"{HEADER}\n")
         row = problem.to_dict()
         text = json.dumps(row, ensure_ascii=False)
         file.write((text if format == "jsonl" else "\t".join(map(str, row.values()))) + "\n")
@@ -78,7 +78,7 @@ def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
 
 def is_rows(header: bytes) -> bool:
     """Whether a file of this first line is one of problems."""
-    return header == HEADER.encode() or header.startswith((b"PAR1", b'{"id":'))
+    return header == HEADER.encode() or header.startswith((b"PAR1", b'{"id":', b'[{"'))
 
 
 def require_different(path: Path, ids: Iterable[str]) -> None:

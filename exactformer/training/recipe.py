@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.plain import listed
+from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.sampling import problems_of_depth
 from exactformer.domains.units import slots_of
 from exactformer.model.architecture import paper_architecture
@@ -200,12 +200,14 @@ def recipe_by_method(
     command line.
     """
     if method not in METHODS:
-        raise ValueError(f"expected the method {listed(METHODS)}, found {method!r}")
+        hint = suggestion(method, METHODS)
+        raise ValueError(f"expected the method {listed(METHODS)}, found {method!r}{hint}")
     kind = EndToEnd if method == "end-to-end" else Recipe
     given: dict[str, Any] = {k: value for k, value in settings.items() if value is not None}
     for name, value in given.items():
         if name not in kind.__dataclass_fields__:
-            raise ValueError(f"the method {method} has no {name!r}")
+            hint = suggestion(name, kind.__dataclass_fields__)
+            raise ValueError(f"the method {method} has no {name!r}{hint}")
         given[name] = _read(name, kind.__dataclass_fields__[name].type, value)
     if method == "end-to-end":
         return end_to_end_recipe(algebra, **given)
