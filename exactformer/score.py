@@ -191,6 +191,8 @@ class Task:
                 f"{file.name}: expected labels, found problems as `sample --out` writes them: "
                 f"--predictions FILE scores a model's answers to them"
             )
+        if file.first_line == 1 and file.header.startswith(b'[{"'):
+            raise ValueError(f"{file.name}: expected lines, as `sample` without --json, found JSON")
         format = self.format or guess_format(domain, file.header)
         published = format in ("nangia", "lra")
         if median is not None and not published:

@@ -257,6 +257,10 @@ def test_score_knows_what_sample_writes(domain, depth, tmp_path):
     rows = output("sample", domain, "--depth", str(depth), "--count", "20")
     (tmp_path / "rows").write_text(rows)
     assert output("score", domain, str(tmp_path / "rows")).startswith("20 of 20 rows right\n")
+    (tmp_path / "rows.json").write_text(output("sample", domain, "--count", "20", "--json"))
+    assert "expected lines, as `sample` without --json" in refused(
+        "score", domain, str(tmp_path / "rows.json")
+    )
 
 
 def test_tables_of_baselines_away_from_the_repository(tmp_path):

@@ -78,7 +78,7 @@ def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
 
 def is_rows(header: bytes) -> bool:
     """Whether a file of this first line is one of problems."""
-    return header == HEADER.encode() or header.startswith((b"PAR1", b'{"id":', b'[{"'))
+    return header == HEADER.encode() or header.startswith((b"PAR1", b'{"id":'))
 
 
 def require_different(path: Path, ids: Iterable[str]) -> None:
