@@ -106,7 +106,8 @@ Of what is possible: bytes to and from DRAM, wavefronts of the pipe of shared an
 slots. Warps are those of a scheduler, of 16. Instructions of warps and wavefronts of shared memory
 are for 32 tokens of the text. The last column has what a warp mostly waits for, in cycles for each
 instruction that it issues, as Nsight Compute names it: short scoreboard is shared memory, long
-scoreboard global memory, barrier the other threads of a block, wait a fixed number of cycles."""
+scoreboard global memory, barrier the other threads of a block, wait a fixed number of cycles.
+Texts are kept here, not overwritten; the copy of a few bytes before words are read is left out."""
 
 
 def main() -> int:

@@ -64,7 +64,7 @@ _LATER = {
     "construct": "exactformer.api:construct",
     "depth_table": "exactformer.protocol.table:depth_table",
     "load": "exactformer.api:load",
-    "protocol": "exactformer.protocol",  # with names of its own: `exactformer.protocol.train`
+    "protocol": "exactformer.protocol:",  # with names of its own: `exactformer.protocol.train`
     "score_circuit": "exactformer.interp.score:score_circuit",
     "train": "exactformer.training.run:train_seeds",
 }

@@ -356,7 +356,7 @@ def load(name: str | Path, algebra: Algebra | None = None) -> Model:
             if kind == "dense":
                 return construct(algebra, dense=True)
             return construct(algebra, cast(FeedforwardKind | None, kind))
-    elif is_constructed(name):
+    elif is_constructed(name) and not Path(name).is_file():
         raise ValueError(f"{name}: expected an algebra, too, for weights that are written down")
     file = read_weights(name, algebra)
     return Model(file.algebra, from_file(file), file.origin)

@@ -21,6 +21,7 @@ from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
+from exactformer.engine import gpu
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.device import DeviceEngine
 from exactformer.engine.gpu import GpuEngine
@@ -175,6 +176,36 @@ def test_spaces_and_words_anywhere(place):
             expected = algebra.values.index(evaluate(parse(algebra, text)))
             assert value_of(engine(place, algebra), text, place) == expected
             assert engine(place, algebra).value(as_bytes(" " + text, place)[1:]) == expected
+
+
+def test_nothing_is_written_behind_an_array(place, monkeypatch):
+    """Where a text ends near the end of a tile, for one tile, or a few."""
+    behind, mark, made = 64, 0xAB, []
+
+    class Marked:
+        """torch, but that each new array has marks behind it."""
+
+        def __getattr__(self, name):
+            return getattr(torch, name)
+
+        def empty(self, count, *, dtype, device):
+            size = count * dtype.itemsize
+            room = torch.full(
+                (-(-size // 16) * 16 + behind,), mark, dtype=torch.uint8, device=device
+            )
+            made.append(room[size:])
+            return room[:size].view(dtype)
+
+    monkeypatch.setattr(gpu, "torch", Marked())
+    for algebra in (arithmetic(), listops()):
+        trial = engine(place, algebra)
+        tile = trial.layout.tile
+        for length in (1, tile - 13, tile - 1, tile, tile + 1, 2 * tile, 3 * tile - 1, 5 * tile):
+            text = algebra.values[3].ljust(length)
+            assert value_of(trial, text, place) == 3
+        assert made
+        assert all(bool((marks == mark).all()) for marks in made)
+        made.clear()
 
 
 def test_many_spellings(place):

@@ -124,6 +124,14 @@ def test_equal_models_have_the_same_weights(tmp_path):
     assert {model: 1}[same] == 1
 
 
+def test_what_is_missing_for_a_late_name_is_told():
+    code = "import sys; sys.modules['torch'] = None; import exactformer; exactformer.{}"
+    for name in ("Model", "protocol"):
+        command = [sys.executable, "-c", code.format(name)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        assert result.stderr.splitlines()[-1].startswith("ModuleNotFoundError: import of torch")
+
+
 # Mistakes in Python
 
 
@@ -170,6 +178,13 @@ def test_weights_that_are_not_there(name, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ValueError, match=re.escape(message)):
         ef.load(name)
+
+
+def test_weights_in_a_folder_with_the_name_of_others(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("constructed").mkdir()
+    ef.construct(ef.boolean()).save("constructed/mine.safetensors")
+    assert ef.load("constructed/mine.safetensors") == ef.construct(ef.boolean())
 
 
 # Mistakes at a terminal

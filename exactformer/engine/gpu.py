@@ -30,6 +30,7 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.layout import (
+    EDGE,
     FIRST_CHUNK,
     MOST_UNITS,
     WORDS_CHUNK,
@@ -47,7 +48,6 @@ DECLARED = 5 << 10  # bytes of shared memory, no less than any kernel declares i
 USUAL_SHARED = 32 << 10  # bytes; 48 KiB with what a kernel declares itself, unless it asks for more
 MOST_BYTES = 2_000_000_000  # of a text: depths and indices are 32-bit
 BEHIND = 32  # bytes that are read behind the last entry of the rests, at most
-EDGE = 32  # bytes of the text around the beginning of a tile: see words.h
 
 ERROR, RESULT, BRACKETS, ROUNDS = 0, 2, 3, 7  # indices in the control block
 CONTROLS = 256  # control blocks that are made at once

@@ -48,7 +48,7 @@
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
 // (of maps, where all have one), CELL (unsigned type of a state or token), PAIR (twice as wide),
 // TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE (of a processor, at least),
-// FIRST_CHUNK, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join closes at most), LAST
+// FIRST_CHUNK, EDGE, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join closes at most), LAST
 // and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
@@ -184,8 +184,8 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
 // What neighbours of a tile read of it: see words.h.
 extern "C" __global__ void copy_edges(const Byte *text, long long length, Byte *edges) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    long long at = (long long)(i / EDGE) * TILE + i % EDGE - EDGE / 2;
-    if (at >= 0 && at < length) edges[i] = text[at];
+    long long tile = (long long)(i / EDGE) * TILE, at = tile + i % EDGE - EDGE / 2;
+    if (tile < length && at >= 0 && at < length) edges[i] = text[at];
 }
 
 // The same of words, by a lexer that is brought to shared memory, or by one that is too large.

@@ -8,12 +8,13 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.tensor import longest_span
+from exactformer.engine.tensor import LONGEST_WORD, longest_span
 
 HERE = Path(__file__).parent
 TEAM = 128  # threads of a block that reduces a tile of the text
 FIRST_CHUNK = 176  # bytes of the text that a thread reduces,
 WORDS_CHUNK = 192  # or of a text whose tokens are not single bytes
+EDGE = 2 * LONGEST_WORD  # bytes of the text around the beginning of a tile: see words.h
 CHUNK = 32  # items that it reduces in later rounds,
 LONG_CHUNK = 64  # or, where spans are long, this many
 JOINED = 16  # spans that a join closes there: few for combs, enough for bushy trees
@@ -125,6 +126,7 @@ class Layout:
             "TEAM": self.team,
             "AT_ONCE": self.at_once,
             "FIRST_CHUNK": self.first_chunk,
+            "EDGE": EDGE,
             "WINDOW_WORDS": self.window,
             "CHUNK": self.chunk,
             "JOINED": self.joined,

@@ -6,10 +6,11 @@
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
 //
 // Where rests overwrite the text, a tile may be lost before its neighbours are read. What they need of
-// it, one byte before their own and a spelling behind, is copied first: the EDGE around its beginning.
+// it, one byte before their own and a spelling behind, is copied first: the EDGE around its beginning,
+// half of it before, which is no less than any spelling has.
 
 enum { BLANKS, UNKNOWN_WORD, UNKNOWN_MARK };  // nodes
-enum { EDGE = 32 };  // bytes, half of them before: no spelling is longer
+static_assert(FIRST_CHUNK >= EDGE / 2, "a spelling ends in the next chunk");
 
 __device__ inline const Byte *edge_of(const Byte *edges, int tile) {
     return edges + tile * EDGE + EDGE / 2;

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -36,10 +36,12 @@ def write_lines(problems: Iterable[Problem], file: IO[str], format: FileFormat) 
     """The same into an open text file, where the format is one of lines."""
     if format == "parquet":
         raise ValueError("Parquet is no text: expected a file for it, with --out")
+    rows = iter(problems)
+    some = list(islice(rows, 1))  # before anything is written: it may be refused
+    if format == "tsv":
+        file.write(f"{HEADER}\n")
     count = 0
-    for problem in problems:
-        if format == "tsv" and not count:  # not before there is a problem to write
-            file.write(f"{HEADER}\n")
+    for problem in chain(some, rows):
         row = problem.to_dict()
         text = json.dumps(row, ensure_ascii=False)
         file.write((text if format == "jsonl" else "\t".join(map(str, row.values()))) + "\n")
