@@ -22,6 +22,7 @@ import exactformer as ef
 from exactformer.cli import app
 from exactformer.domains.catalog import CATALOG, find_algebra
 from exactformer.palette import KINDS
+from exactformer.problems.files import HEADER
 from tests.in_process import run_here
 from tests.test_cli import COMMAND
 from tests.test_cli import exactformer as in_a_process
@@ -276,6 +277,11 @@ def test_score_knows_what_sample_writes(domain, depth, tmp_path):
     assert "expected lines, as `sample` without --json" in refused(
         "score", domain, str(tmp_path / "rows.json")
     )
+
+
+def test_no_rows_have_a_header_and_refused_ones_none():
+    assert output("sample", "boolean", "--depths", "1", "--count", "0") == f"{HEADER}\n"
+    refused("sample", "boolean", "--depths", "100000")  # with nothing printed
 
 
 def test_tables_of_baselines_away_from_the_repository(tmp_path):

@@ -16,7 +16,7 @@ from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.evaluate import interval
 from exactformer.problems.depths import format_depths, read_depths
 from exactformer.problems.draw import Problem, problems
-from exactformer.problems.files import COLUMNS, HEADER, read_problems, write_problems
+from exactformer.problems.files import COLUMNS, read_problems, write_problems
 from exactformer.problems.folders import write_dataset, write_lm_eval
 from exactformer.problems.gym import ProblemSet
 from exactformer.problems.predictions import score_predictions
@@ -241,12 +241,6 @@ def test_sample_writes_rows(tmp_path):
     assert [json.loads(line) for line in shown.stdout.splitlines()] == [r.to_dict() for r in rows]
     assert exactformer(*arguments, "--out", "rows.tsv", cwd=tmp_path).returncode == 0
     assert read_problems(tmp_path / "rows.tsv", listops()) == rows
-
-
-def test_no_problems_have_a_header_and_refused_ones_none():
-    assert exactformer("sample", "boolean", "--depths", "1", "--count", "0").stdout == f"{HEADER}\n"
-    refused = exactformer("sample", "boolean", "--depths", "100000")
-    assert (refused.returncode, refused.stdout) == (2, "")
 
 
 def test_problems_are_no_labels(tmp_path):
