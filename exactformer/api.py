@@ -29,7 +29,7 @@ from exactformer.verify import Findings
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
 
-MANY = 1 << 16  # characters of texts that the engine reads by itself, not through the parser
+MANY = 1 << 16  # characters of texts; more are not parsed before there is an engine to read them
 
 Text = str | bytes | Expression
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
