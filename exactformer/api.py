@@ -20,7 +20,7 @@ from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations
 from exactformer.model.predict import Outcome, predict, require_outcomes
-from exactformer.model.remembered import remembered
+from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace
@@ -36,7 +36,7 @@ FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(Remembering):
     """A transformer for an algebra. Call it on the text of an expression.
 
     Two are equal if they have the same algebra and the same weights, wherever these came from.
@@ -120,6 +120,7 @@ class Model:
                 [texts], engine, iterations=iterations, most_work=most_work, tell=tell
             )
             return several[0]
+        self = fixed(self)  # all of it by the weights as they are now
         texts = list(texts)
         expressions: list[Expression] | None = None
         plain = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
@@ -283,7 +284,7 @@ class Model:
         return expressions
 
     def certify(self) -> Certificate:
-        """The verdict on the weights: found once, and again if a tensor was changed in place."""
+        """The verdict on the weights as they are now: found once for the same bytes."""
         return self._certificate
 
     @remembered
@@ -307,7 +308,7 @@ class Model:
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
-        to_file(self.algebra, self.weights, self.origin).write(Path(path))
+        to_file(self.algebra, fixed(self.weights), self.origin).write(Path(path))
 
 
 def construct(

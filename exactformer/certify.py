@@ -20,6 +20,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict
+from exactformer.model.remembered import fixed
 from exactformer.model.storage import to_file
 from exactformer.verify import Findings, check_all, proof_of
 from exactformer.verify.proof import FORMAT
@@ -112,12 +113,26 @@ class Certificate:
 
 def certify(algebra: Algebra, weights: Weights, found: Findings | None = None) -> Certificate:
     """`found` is what the finite check of these weights said, where it was made already."""
+    weights = fixed(weights)
     sha256, found = to_file(algebra, weights, {}).sha256, found or findings(algebra, weights)
     if found.exact:
         return Certificate("exact", algebra, sha256, found)
     example = find_counterexample(algebra, weights, _suspects(algebra, found))
     verdict = "inexact" if example else "undecided"
     return Certificate(verdict, algebra, sha256, found, example)
+
+
+def require_exact(algebra: Algebra, weights: Weights) -> Certificate:
+    """A certificate for those who write weights and say that they are exact: made anew from the
+    weights that are written, whatever was found before. Weights without a proof are a ValueError.
+    """
+    found = findings(algebra, weights)
+    if not found.exact:
+        raise ValueError(
+            f"expected weights that are certified exact, found others: {'; '.join(found.failed)}; "
+            f"`certify` tells more"
+        )
+    return certify(algebra, weights, found)
 
 
 def findings(algebra: Algebra, weights: Weights) -> Findings:

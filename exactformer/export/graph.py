@@ -10,9 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from exactformer.api import Model
+from exactformer.certify import require_exact
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
+from exactformer.model.remembered import fixed
 
 LOWEST = -(1 << 40)  # below every depth
 
@@ -23,9 +25,9 @@ class IterationGraph(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
         model.algebra.require_parentheses("a graph")
-        if model.certify().verdict != "exact":
-            raise ValueError("expected weights that are certified exact: `certify` says why not")
-        weights, f = model.weights, model.weights.f
+        weights = fixed(model.weights)  # what is certified here is what the graph is made of
+        require_exact(model.algebra, weights)
+        f = weights.f
         if isinstance(f, MLP):
             self.f = _Perceptron(f)
         elif isinstance(f, Units):
@@ -37,7 +39,7 @@ class IterationGraph(nn.Module):
             )
         for name in ("G_PE", "W_Q", "W_K", "G_R", "E"):
             tensor = getattr(weights, name)
-            self.register_buffer(name, None if tensor is None else tensor.float())
+            self.register_buffer(name, None if tensor is None else tensor.float().clone())
         self.slots = f.slots
         self.D, self.first_operator = len(model.algebra.vocabulary), model.algebra.first_operator
 
@@ -124,7 +126,7 @@ class _Perceptron(nn.Module):
     def __init__(self, f: MLP) -> None:
         super().__init__()
         for name in ("W_1", "b_1", "W_2", "b_2"):
-            self.register_buffer(name, getattr(f, name).detach().double())
+            self.register_buffer(name, getattr(f, name).double().clone())
         self.square = f.activation == "square"
 
     def forward(self, H: Tensor) -> Tensor:
@@ -139,7 +141,7 @@ class _UnitsGraph(nn.Module):
     def __init__(self, f: Units) -> None:
         super().__init__()
         for name in ("W", "b", "cap", "period", "code", "readout"):
-            self.register_buffer(name, getattr(f, name).long())
+            self.register_buffer(name, getattr(f, name).long().clone())
         self.D = f.D
 
     def forward(self, H: Tensor) -> Tensor:

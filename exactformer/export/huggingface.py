@@ -9,27 +9,32 @@ from pathlib import Path
 from exactformer import __version__
 from exactformer.api import Model
 from exactformer.atomic import new_folder
+from exactformer.certify import require_exact
 from exactformer.domains.catalog import describe
+from exactformer.model.remembered import fixed
 from exactformer.named import FOLDER_WEIGHTS
+from exactformer.verify import verify
 
 PROOF = "proof.json"
 
 
 def export_folder(model: Model, folder: Path) -> None:
-    """Write a new folder. Weights must be certified: the card says that they are."""
-    certificate = model.certify()
-    if certificate.verdict != "exact":
-        raise ValueError(f"expected weights that are certified exact, found {certificate.verdict}")
+    """Write a new folder. Weights are certified anew, since the card says that they are; the proof
+    is verified with the files before the folder gets its name.
+    """
+    model = fixed(model)
+    certificate = require_exact(model.algebra, model.weights)
     config = {
         "library_name": "exactformer",
         "exactformer_version": __version__,
         "algebra": describe(model.algebra),
-        "weights_sha256": model.sha256,
+        "weights_sha256": certificate.weights_sha256,
         "origin": dict(model.origin),
     }
     with new_folder(Path(folder)) as unfinished:
         model.save(unfinished / FOLDER_WEIGHTS)
         certificate.save(unfinished / PROOF)
+        verify(unfinished / PROOF, unfinished / FOLDER_WEIGHTS, model.algebra)
         text = json.dumps(config, indent=1, ensure_ascii=False)
         (unfinished / "config.json").write_text(f"{text}\n", encoding="utf-8")
         findings = certificate.findings
@@ -37,7 +42,7 @@ def export_folder(model: Model, folder: Path) -> None:
             name=model.algebra.name,
             vocabulary=" ".join(model.algebra.vocabulary),
             origin=", ".join(f"{name} {fact}" for name, fact in model.origin.items()) or "unknown",
-            sha256=model.sha256,
+            sha256=certificate.weights_sha256,
             rows=findings.rows,
             checked=findings.checked,
             margin=float(findings.smallest_margin),

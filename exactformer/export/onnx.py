@@ -21,6 +21,7 @@ from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw
 from exactformer.export.graph import LoopGraph
 from exactformer.model.encode import pad_slots
+from exactformer.model.remembered import fixed
 
 FORMAT = "exactformer onnx 1"
 TRIED = {0: 5, 1: 20, 2: 20, 5: 20, 9: 10}  # expressions of each depth that are compared
@@ -34,6 +35,7 @@ def export_onnx(model: Model, path: Path) -> None:
     `iterations`, both (B,).
     """
     onnx, _ = _packages()
+    model = fixed(model)  # one content for the graph, its hash and the comparison
     with new_file(Path(path)) as unfinished:
         made = _graph(model)
         facts = {

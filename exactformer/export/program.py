@@ -12,13 +12,14 @@ from exactformer.domains.sampling import draw
 from exactformer.export.graph import IterationGraph
 from exactformer.model.circuit import steps
 from exactformer.model.encode import initial_state
+from exactformer.model.remembered import fixed
 
 
 def export_iteration(model: Model, path: Path) -> None:
     """Write a .pt2 file, for `torch.export.load(path).module()`: a state (B, n, D) and a mask of
     where it may act, (B, n), to the state after one iteration, for any B and n of 2 or more.
     """
-    model = model.to("cpu")
+    model = fixed(model).to("cpu")  # one content for the program and the comparison
     batches = [
         initial_state(draw(model.algebra, depth, count, np.random.default_rng(0)), model.weights)
         for depth, count in ((3, 3), (6, 5))

@@ -33,8 +33,8 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
-from exactformer.model.exact import RowByRow, product
-from exactformer.model.remembered import remembered
+from exactformer.model.exact import RowByRow, product, wants_gradient
+from exactformer.model.remembered import Remembering, remembered
 
 
 @runtime_checkable
@@ -50,7 +50,7 @@ class Feedforward(Protocol):
 
 
 @dataclass(frozen=True)
-class Weights:
+class Weights(Remembering):
     """Everything that is learned or written down. `E`, if any, has the dense vector of each token
     as a row; its rows are orthonormal. `G_R` is there if `f` has more than one slot. `G_L` and
     `directions` are for plain notation (`levels.py`).
@@ -73,20 +73,31 @@ class Weights:
         if (self.G_L is None) != (self.directions is None):
             raise ValueError("expected a gate of levels with directions, or neither")
 
-    @remembered
-    def to_dense(self) -> RowByRow:
+    def to_dense(self, Y: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
         """One-hot rows times E, in float64."""
-        return RowByRow(lambda Y: product(Y, self._dense_vectors).float())
+        if wants_gradient(self._dense_vectors):  # which no copy of E would be given
+            return RowByRow(self._dense)(Y)
+        return self._to_dense(Y)
+
+    def to_one_hot(self, X: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
+        """Where dense rows times the transpose of E, in float64, give more than one half."""
+        return self._to_one_hot(X)
 
     @remembered
-    def to_one_hot(self) -> RowByRow:
-        """Where dense rows times the transpose of E, in float64, give more than one half."""
+    def _to_dense(self) -> RowByRow:
+        return RowByRow(self._dense)
+
+    @remembered
+    def _to_one_hot(self) -> RowByRow:
         return RowByRow(lambda X: (product(X, self._dense_vectors.mT) > 0.5).float())
 
     @remembered
     def kinds(self) -> dict[torch.dtype, Any]:
         """What `kinds.py` remembers of these weights."""
         return {}
+
+    def _dense(self, Y: Tensor) -> Tensor:
+        return product(Y, self._dense_vectors).float()
 
     @property
     def _dense_vectors(self) -> Tensor:

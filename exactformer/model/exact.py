@@ -38,6 +38,11 @@ def in_float32(numbers: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return torch.copysign(sizes, numbers).where(numbers != 0, numbers).float()
 
 
+def wants_gradient(*tensors: Tensor) -> bool:
+    """Whether what is computed from these must lead back to them."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+
+
 class _Known(NamedTuple):
     """Distinct rows with their results, ascending by number. The number of a row is the sum of its
     entries times `factors`, and `nothing` is the result of a row of zeros.

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from exactformer.model.architecture import Activation
-from exactformer.model.exact import RowByRow, in_float32, product
-from exactformer.model.remembered import remembered
+from exactformer.model.exact import RowByRow, in_float32, product, wants_gradient
+from exactformer.model.remembered import Remembering, remembered
 
 F = TypeVar("F", bound="_OfRows")
 
@@ -22,7 +22,7 @@ def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
 
 
 @dataclass(frozen=True)
-class _OfRows(ABC):
+class _OfRows(Remembering, ABC):
     """What all kinds are: a map of single rows, `_rows`, that is made of tensors."""
 
     @property
@@ -37,11 +37,16 @@ class _OfRows(ABC):
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """In float32, with the signs of what `_rows` gives."""
+        if wants_gradient(*self.tensors.values()):  # which no copy of them would be given
+            return RowByRow(self._in_float32)(H)
         return self._row_by_row(H)
 
     @remembered
     def _row_by_row(self) -> RowByRow:
-        return RowByRow(lambda H: in_float32(self._rows(H)))
+        return RowByRow(self._in_float32)
+
+    def _in_float32(self, H: Tensor) -> Tensor:
+        return in_float32(self._rows(H))
 
     @abstractmethod
     def _rows(self, H: Tensor) -> Tensor: ...

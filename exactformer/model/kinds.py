@@ -14,6 +14,7 @@ from torch import Tensor
 from exactformer.model.alike import Stretches, one_of_each_hash, stretches
 from exactformer.model.alphabet import Alphabet
 from exactformer.model.circuit import Weights, evaluate_clusters
+from exactformer.model.remembered import fixed
 
 MOST_REMEMBERED = 1 << 17  # symbols of clusters, and rows of the alphabet
 
@@ -64,6 +65,7 @@ class Kinds:
     @classmethod
     def of(cls, weights: Weights, dtype: torch.dtype) -> "Kinds":
         """What was remembered, to go on from there."""
+        weights = fixed(weights)
         return copy(weights.kinds.get(dtype)) or cls(weights, dtype)
 
     def remember(self) -> None:

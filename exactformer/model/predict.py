@@ -17,6 +17,7 @@ from exactformer.model.circuit import Weights, finish
 from exactformer.model.encode import flat_positions, initial_state, read_values, require_countable
 from exactformer.model.iterations import Iterations, by_depth, most_iterations, require_feasible
 from exactformer.model.kinds import Kinds
+from exactformer.model.remembered import fixed
 from exactformer.threads import one_thread
 
 AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 23}  # tokens of one batch
@@ -73,7 +74,8 @@ def _run(
     iterations: Iterations,
     observe: Callable[[int], None] = lambda positions: None,
 ) -> Found:
-    """In batches."""
+    """In batches, by the weights as they are now."""
+    weights = fixed(weights)
     if weights.G_L is None and iterations == "depth":
         run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
     else:

@@ -1,40 +1,84 @@
-"""What is found once of tensors, and found again when they were changed in place.
+"""What is found once of tensors belongs to their content, and to nothing else.
 
-Weights are frozen, but torch cannot freeze a tensor: whoever writes `model.weights.f.b_2[0] = 0`
-must neither get the old values nor the old certificate. Torch counts the changes of each tensor. It
-does not see those through a NumPy array that shares its memory, or in inference mode.
+Weights are frozen, but torch cannot freeze a tensor. It can be written to in place, through
+`.data`, by a fused optimizer, by a NumPy array or another process that shares its memory, and torch
+counts only some of these changes. So nothing is found of the tensors that others hold. It is found
+of a private copy of them, and kept with that copy. Each use compares the two bit by bit; where they
+differ in anything, there is a new copy, of which nothing is known yet.
+
+Nobody else is given a private copy, or a tensor that shares its memory. Copies and pickles of an
+object have its fields alone.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Generic, TypeVar, overload
 
+import torch
 from torch import Tensor
 
 T = TypeVar("T")
-TENSORS = "_tensors"  # of an object, found once: its fields are frozen
+R = TypeVar("R", bound="Remembering")
+
+COPY = "_private_copy"  # of an object that others hold: its tensors as they were at the last use
+IS_COPY = "_is_private_copy"
+WHOLE_NUMBERS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}  # by bytes
 
 
-def changes(owner: Any) -> int:
-    """How often the tensors of a frozen dataclass were changed, those of its fields included."""
+class Remembering:
+    """A frozen dataclass of tensors, with things that are remembered of them."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+
+def fixed(owner: R) -> R:
+    """The same object with tensors that nobody else can write to, as they are now. It is the same
+    one for as long as no bit of them changes. Other fields are compared by identity; a function of
+    somebody else's may change unseen, so that there is a new copy at each use.
+    """
     held = vars(owner)
-    if TENSORS not in held:
-        held[TENSORS] = tuple(_tensors(owner))
-    return sum([tensor._version for tensor in held[TENSORS]])  # each of which only grows
+    if IS_COPY in held:
+        return owner
+    parts = {field.name: getattr(owner, field.name) for field in fields(owner)}  # type: ignore[arg-type]
+    for name, part in parts.items():
+        if isinstance(part, Remembering):
+            parts[name] = fixed(part)
+    copy: R | None = held.get(COPY)
+    if copy is None or not all(_same(part, vars(copy)[name]) for name, part in parts.items()):
+        copy = object.__new__(type(owner))  # its fields were checked when the owner was made
+        vars(copy).update({name: _copied(part) for name, part in parts.items()})
+        vars(copy)[IS_COPY] = True
+        held[COPY] = copy
+    return copy
 
 
-def _tensors(owner: Any) -> Iterator[Tensor]:
-    for field in fields(owner):
-        value = getattr(owner, field.name)
-        if isinstance(value, Tensor):
-            if not value.is_inference():  # whose changes torch does not count
-                yield value
-        elif is_dataclass(value):
-            yield from _tensors(value)
+def _same(part: Any, copied: Any) -> bool:
+    if not isinstance(part, Tensor):
+        return part is copied and (isinstance(part, Remembering) or not callable(part))
+    if not isinstance(copied, Tensor):
+        return False
+    like = (part.shape, part.dtype, part.device) == (copied.shape, copied.dtype, copied.device)
+    return like and torch.equal(_bits(part), _bits(copied))
+
+
+def _bits(tensor: Tensor) -> Tensor:
+    """Numbers that are equal for the same bits only: as floats, -0 equals 0 and NaN nothing."""
+    tensor = tensor.detach()
+    if tensor.is_floating_point():
+        return tensor.view(WHOLE_NUMBERS[tensor.element_size()])
+    return tensor
+
+
+def _copied(part: Any) -> Any:
+    if not isinstance(part, Tensor):
+        return part
+    with torch.inference_mode(False):  # made there, it could not take part in gradients elsewhere
+        return part.detach().clone()
 
 
 class remembered(Generic[T]):  # it is used as `cached_property` is
-    """As `cached_property`, of a frozen dataclass with tensors; found again after a change."""
+    """As `cached_property`, of an object that remembers; found of its private copy."""
 
     def __init__(self, find: Callable[[Any], T]) -> None:
         self.find, self.name, self.__doc__ = find, "", find.__doc__
@@ -46,16 +90,17 @@ class remembered(Generic[T]):  # it is used as `cached_property` is
     def __get__(self, owner: None, kind: type) -> "remembered[T]": ...
 
     @overload
-    def __get__(self, owner: object, kind: type) -> T: ...
+    def __get__(self, owner: Remembering, kind: type) -> T: ...
 
-    def __get__(self, owner: object | None, kind: type) -> "remembered[T] | T":
+    def __get__(self, owner: Remembering | None, kind: type) -> "remembered[T] | T":
         if owner is None:
             return self
-        if not self.is_found(owner):
-            vars(owner)[self.name] = changes(owner), self.find(owner)
-        return vars(owner)[self.name][1]
+        copy = fixed(owner)
+        found = vars(copy)
+        if self.name not in found:
+            found[self.name] = self.find(copy)
+        return found[self.name]
 
-    def is_found(self, owner: object) -> bool:
+    def is_found(self, owner: Remembering) -> bool:
         """Whether it need not be found again."""
-        held = vars(owner).get(self.name)
-        return held is not None and held[0] == changes(owner)
+        return self.name in vars(fixed(owner))

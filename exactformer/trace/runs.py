@@ -14,6 +14,7 @@ from exactformer.model.circuit import Weights, read_tokens
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.model.iterations import Iterations, by_depth
 from exactformer.model.precedence import LEFT_KNOWN, PREFIX, RIGHT_KNOWN
+from exactformer.model.remembered import fixed
 from exactformer.trace.shown import (
     EMPTY_POSITION,
     HOLE,
@@ -40,6 +41,7 @@ def trace(
 
     `observe` sees each iteration as soon as it is there; it may raise to put an end to a long run.
     """
+    weights = fixed(weights)
     X, inside = initial_state([expression], weights)
     steps: Iterator[Any]
     if by_depth(expression, iterations):
