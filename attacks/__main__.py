@@ -24,6 +24,7 @@ SIZES: dict[str, tuple[int, str]] = {
     "spellings": (10_000, "random algebras"),
     "files": (100_000, "damaged files"),
     "weights": (5_000, "changed models"),
+    "remembered": (4_000, "changed tensors"),
     "packed": (10_000, "batches"),
     "rows": (1_000, "files of rows"),
     "requests": (2_000, "requests to the server"),
