@@ -27,17 +27,17 @@ def test_a_package_that_counts_changes_is_found_out(monkeypatch):
         return right(part, copied)
 
     monkeypatch.setattr(remembered, "_same", counted)
-    _, stale = attacks.case("perceptron, relu", "itself", ".data", 3, [0])
+    _, stale = attacks.case("perceptron, relu", "itself", ".data", 4, [1])
     assert {"sha256", "certify", "predict", "folder"} <= {what.split(":")[0] for what in stale}
 
 
 def test_floats_that_are_compared_as_numbers_are_found_out(monkeypatch):
-    monkeypatch.setattr(remembered, "_bits", lambda tensor: tensor)
-    _, stale = attacks.case("perceptron, relu", "itself", "the sign of zeros", 0, [0])
+    monkeypatch.setattr(remembered, "_bits", lambda tensor: tensor.detach())
+    _, stale = attacks.case("rank gate", "itself", "the sign of zeros", 3, [0])
     assert any(what.startswith("sha256") for what in stale)
 
 
 def test_a_package_whose_pickles_hold_what_is_remembered_is_found_out(monkeypatch):
     monkeypatch.delattr(remembered.Remembering, "__getstate__")
-    _, stale = attacks.case("table", "pickle", "add_", 0, [0])
+    _, stale = attacks.case("dense", "pickle", "add_", 0, [0])
     assert any("cannot be copied" in what for what in stale)

@@ -1,6 +1,7 @@
 """Weights that are changed in whatever way: nothing that was found before is used again."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,21 +16,24 @@ TEXT = "((1&0)|(~0))"
 EXPRESSIONS = ef.draw(ef.boolean(), 3, 50, np.random.default_rng(0))
 
 
+def local(model: Model) -> Any:
+    """Its feedforward, with whatever tensors that has."""
+    return model.weights.f
+
+
 def changed(model: Model) -> None:
     """Its feedforward answers the other way round."""
-    for parameter in (model.weights.f.W_2, model.weights.f.b_2):  # type: ignore[attr-defined]
+    for parameter in (local(model).W_2, local(model).b_2):
         parameter[..., 2:4] = parameter[..., 2:4].flip(-1)
 
 
 def fresh(model: Model) -> Model:
     """What a model is that was made of the same numbers just now."""
-    weights, f = model.weights, model.weights.f
+    weights, f = model.weights, local(model)
     tensors = {name: tensor.detach().clone() for name, tensor in f.tensors.items()}
     parts = {name: getattr(weights, name) for name in ("G_PE", "W_Q", "W_K", "E", "G_R")}
-    copied = {name: None if part is None else part.detach().clone() for name, part in parts.items()}
-    return Model(
-        model.algebra, Weights(**copied, f=replace(f, **tensors)), origin=dict(model.origin)
-    )
+    there = {name: part.detach().clone() for name, part in parts.items() if part is not None}
+    return Model(model.algebra, Weights(**there, f=replace(f, **tensors)))
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -85,7 +89,7 @@ def test_a_change_that_torch_does_not_count_is_seen(change):
     model = ef.construct(ef.boolean())
     sha256, before = model.sha256, model.predict(EXPRESSIONS)
     assert (model(TEXT), model.certify().verdict) == ("1", "exact")
-    change(model.weights.f.b_2)
+    change(local(model).b_2)
     assert model.sha256 == fresh(model).sha256 != sha256
     assert model.certify().verdict == fresh(model).certify().verdict == "inexact"
     assert model.predict(EXPRESSIONS) == fresh(model).predict(EXPRESSIONS) != before
@@ -95,17 +99,17 @@ def test_a_change_that_torch_does_not_count_is_seen(change):
 
 def test_a_zero_that_changes_its_sign_is_another_weight():
     model = ef.construct(ef.boolean())
-    zero = (model.weights.f.W_2 == 0).nonzero()[0]
+    zero = (local(model).W_2 == 0).nonzero()[0]
     before = model.sha256
-    model.weights.f.W_2.data[tuple(zero)] = -0.0
+    local(model).W_2.data[tuple(zero)] = -0.0
     assert model.sha256 == fresh(model).sha256 != before
 
 
 def test_a_table_is_searched_as_it_is_now():
     model = ef.construct(ef.boolean(), "table")
-    table = model.weights.f
+    table = local(model)
     assert model.evaluate("(1&0)", "model") == "0"
-    table.outputs.data[:, 2:4] = table.outputs[:, 2:4].flip(-1)  # type: ignore[attr-defined]
+    table.outputs.data[:, 2:4] = table.outputs[:, 2:4].flip(-1)
     assert model.evaluate("(1&0)", "model") == "1"
     bags = table.bags.numpy()
     bags[:] = bags[::-1].copy()
@@ -113,18 +117,18 @@ def test_a_table_is_searched_as_it_is_now():
 
 
 def test_a_feedforward_that_is_called_alone_follows_its_tensors():
-    f = ef.construct(ef.boolean()).weights.f
-    H = torch.eye(f.W_1.shape[0])  # type: ignore[attr-defined]
+    f = local(ef.construct(ef.boolean()))
+    H = torch.eye(f.W_1.shape[0])
     before = f(H)
-    f.b_2.data.add_(1)  # type: ignore[attr-defined]
+    f.b_2.data.add_(1)
     assert torch.equal(f(H), before + 1)
 
 
 def test_every_tensor_counts():
     weights = ef.construct(ef.boolean(), dense=True).weights
-    f = weights.f
+    f: Any = weights.f
     tensors = [weights.G_PE, weights.W_Q, weights.W_K, weights.E]
-    tensors += [f.W_1, f.b_1, f.W_2, f.b_2]  # type: ignore[attr-defined]
+    tensors += [f.W_1, f.b_1, f.W_2, f.b_2]
     for tensor in tensors:
         before = fixed(weights)
         assert fixed(weights) is before
@@ -134,9 +138,9 @@ def test_every_tensor_counts():
 
 def test_what_is_remembered_shares_no_memory_with_what_others_hold():
     model = ef.construct(ef.boolean())
-    tensors = [model.weights.G_PE, *model.weights.f.tensors.values()]
-    inner = fixed(model).weights
-    private = [inner.G_PE, *inner.f.tensors.values()]
+    tensors = [model.weights.G_PE, *local(model).tensors.values()]
+    inner = fixed(model)
+    private = [inner.weights.G_PE, *local(inner).tensors.values()]
     pointers = {tensor.untyped_storage().data_ptr() for tensor in tensors}
     assert not pointers & {tensor.untyped_storage().data_ptr() for tensor in private}
 
@@ -148,7 +152,7 @@ def test_a_change_in_the_middle_of_a_run_is_seen_by_the_next_one():
     model = fresh(model)
 
     def tell(share: float) -> None:
-        model.weights.f.b_2.data.fill_(-100)
+        local(model).b_2.data.fill_(-100)
 
     assert model.evaluate(expressions, "model", tell=tell) == right  # as they were at its start
     assert model.predict(expressions) == fresh(model).predict(expressions) != right
@@ -178,15 +182,15 @@ def test_somebody_elses_feedforward_is_asked_again():
 
 
 def test_a_gradient_reaches_weights_that_were_used_before():
-    f = ef.construct(ef.boolean()).weights.f
-    H = torch.eye(f.W_1.shape[0])  # type: ignore[attr-defined]
+    f = local(ef.construct(ef.boolean()))
+    H = torch.eye(f.W_1.shape[0])
     with torch.no_grad():
         before = f(H)
-    f.b_2.requires_grad_()  # type: ignore[attr-defined]
+    f.b_2.requires_grad_()
     after = f(H)
     assert torch.equal(after, before)
     after.sum().backward()
-    assert f.b_2.grad.abs().sum() > 0  # type: ignore[attr-defined]
+    assert f.b_2.grad.abs().sum() > 0
 
 
 def test_weights_made_in_inference_mode():
@@ -196,5 +200,5 @@ def test_weights_made_in_inference_mode():
     assert (model(TEXT), model.evaluate(TEXT, "model")) == ("1", "1")
     before = model.sha256
     with torch.inference_mode():
-        model.weights.f.b_2.add_(1)
+        local(model).b_2.add_(1)
     assert model.sha256 == fresh(model).sha256 != before
