@@ -125,6 +125,26 @@ def test_a_folder_is_read_back_with_its_hash_and_its_proof(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("model", "said", "never"),
+    [
+        (ef.load("boolean/7520"), "fully parenthesized", "precedence"),
+        (ef.construct(ef.boolean_plain()), "plain notation, with precedence", "parenthesized"),
+    ],
+    ids=["infix", "plain"],
+)
+def test_the_card_is_about_the_notation_of_the_model(model, said, never, tmp_path):
+    export_folder(model, tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert said in card
+    assert never not in card
+
+
+def test_the_card_of_units_says_how_many_operands_are_counted_exactly(tmp_path):
+    export_folder(ef.construct(listops(max_fan_in=None)), tmp_path / "model")
+    assert "at most 16777216 operands in float32" in (tmp_path / "model" / "README.md").read_text()
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["onnx", "boolean", "--out", "x", "--depths", "3"], "expected no options of problems"),

@@ -1,6 +1,6 @@
-"""A folder as on Hugging Face's hub: our weights file, its proof, a configuration and a card.
+"""Export a model as a folder for Hugging Face's hub: weights, proof, configuration and model card.
 
-`ef.load` reads it back, and the hash of the weights is the same.
+`ef.load` reads the folder back; the hash of the weights is unchanged.
 """
 
 import json
@@ -11,16 +11,17 @@ from exactformer.api import Model
 from exactformer.atomic import new_folder
 from exactformer.certify import require_exact
 from exactformer.domains.catalog import describe
+from exactformer.domains.notation import Notation
 from exactformer.model.remembered import fixed
 from exactformer.named import FOLDER_WEIGHTS
-from exactformer.verify import verify
+from exactformer.verify import Findings, verify
 
 PROOF = "proof.json"
 
 
 def export_folder(model: Model, folder: Path) -> None:
-    """Write a new folder. Weights are certified anew, since the card says that they are; the proof
-    is verified with the files before the folder gets its name.
+    """Write the model to a new folder. Raises ValueError unless its weights are certified exact:
+    they are certified anew, and the proof is verified with the files before the folder is named.
     """
     model = fixed(model)
     certificate = require_exact(model.algebra, model.weights)
@@ -37,21 +38,35 @@ def export_folder(model: Model, folder: Path) -> None:
         verify(unfinished / PROOF, unfinished / FOLDER_WEIGHTS, model.algebra)
         text = json.dumps(config, indent=1, ensure_ascii=False)
         (unfinished / "config.json").write_text(f"{text}\n", encoding="utf-8")
-        findings = certificate.findings
-        card = CARD.format(
-            name=model.algebra.name,
-            vocabulary=" ".join(model.algebra.vocabulary),
-            origin=", ".join(f"{name} {fact}" for name, fact in model.origin.items()) or "unknown",
-            sha256=certificate.weights_sha256,
-            rows=findings.rows,
-            checked=findings.checked,
-            margin=float(findings.smallest_margin),
-            rounding=float(findings.rounding_bound),
-            weights=FOLDER_WEIGHTS,
-            proof=PROOF,
-        )
+        card = model_card(model, certificate.findings)
         (unfinished / "README.md").write_text(card, encoding="utf-8")
 
+
+def model_card(model: Model, findings: Findings) -> str:
+    """The card in Markdown. What it claims is what `findings` says of this model's notation."""
+    origin = [f"{name} {fact}" for name, fact in model.origin.items()]
+    most = findings.most_operands or {}
+    counted = [f"at most {count} operands in {format}" for format, count in most.items()]
+    return CARD.format(
+        name=model.algebra.name,
+        texts=PLAIN if model.algebra.notation is Notation.PLAIN else PARENTHESIZED,
+        vocabulary=" ".join(model.algebra.vocabulary),
+        limit=f" A span may have {', '.join(counted)}; longer ones are refused." if most else "",
+        origin=", ".join(origin) or "unknown",
+        sha256=model.sha256,
+        rows=findings.rows,
+        checked=findings.checked,
+        margin=float(findings.smallest_margin),
+        rounding=float(findings.rounding_bound),
+        weights=FOLDER_WEIGHTS,
+        proof=PROOF,
+    )
+
+
+PARENTHESIZED = """fully parenthesized expressions, of any depth and length. It has one
+weight-shared layer, which is applied until no parenthesis is left"""
+PLAIN = """expressions in plain notation, with precedence, of any length. It has one
+weight-shared layer, which is applied until a single value is left"""
 
 CARD = """---
 license: mit
@@ -64,15 +79,17 @@ tags:
 
 # A transformer for {name}, proved exact
 
-It evaluates fully parenthesized expressions over `{vocabulary}` of any depth and length, with one
-weight-shared layer that is applied until no parenthesis is left. That its value is right for
-*every* expression is proved by a finite check of the weights: {rows} {checked}, all right, the
-smallest margin {margin:.3g} against a rounding of at most {rounding:.3g}.
+The model evaluates {texts}. Its
+tokens are `{vocabulary}`.{limit}
+
+`exactformer certify` proves that the value is right for *every* such expression, by a finite check
+of the weights: {rows} {checked}, all right; the smallest margin is {margin:.3g}, and rounding moves
+an output by at most {rounding:.3g}.
 
 - origin: {origin}
 - sha256 of the weights: `{sha256}`
 - `{weights}`: the weights
-- `{proof}`: the proof, which `exactformer verify` checks again without torch
+- `{proof}`: the proof, which `exactformer verify` checks again, without torch and without the model
 
 ```python
 import exactformer as ef
