@@ -1,7 +1,6 @@
 """What is written with a claim: the claim is about the bytes that are written."""
 
 import json
-from typing import Any
 
 import pytest
 import torch
@@ -24,11 +23,6 @@ EXPORTS = {
 REFUSED = "expected weights that are certified exact"
 
 
-def local(model: Model) -> Any:
-    """Its feedforward, with whatever tensors that has."""
-    return model.weights.f
-
-
 def certified() -> Model:
     model = ef.construct(ef.boolean())
     assert (model.certify().verdict, model("(1&0)")) == ("exact", "0")
@@ -38,7 +32,7 @@ def certified() -> Model:
 @pytest.mark.parametrize("name", EXPORTS)
 def test_weights_that_were_broken_after_their_verdict_are_not_exported(name, tmp_path):
     model = certified()
-    local(model).b_2.data.add_(100)
+    model.weights.f.b_2.data.add_(100)
     with pytest.raises(ValueError, match=REFUSED):
         EXPORTS[name](model, tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -48,7 +42,7 @@ def test_weights_that_were_broken_after_their_verdict_are_not_exported(name, tmp
 def test_a_verdict_that_is_remembered_wrongly_is_not_exported(name, tmp_path):
     """Even if memory were forged: an export has the weights certified anew."""
     right, model = certified(), certified()
-    local(model).b_2.data.add_(100)
+    model.weights.f.b_2.data.add_(100)
     copy = fixed(model)
     for fact in ("_certificate", "_findings"):
         vars(copy)[f"{fact}, remembered"] = getattr(right, fact)
@@ -61,8 +55,8 @@ def test_a_verdict_that_is_remembered_wrongly_is_not_exported(name, tmp_path):
 def test_a_folder_says_what_its_own_files_are(tmp_path):
     model = certified()
     old = model.sha256
-    local(model).b_2.data.mul_(2)
-    local(model).W_2.data.mul_(2)  # other weights, and exact as well
+    model.weights.f.b_2.data.mul_(2)
+    model.weights.f.W_2.data.mul_(2)  # other weights, and exact as well
     export_folder(model, tmp_path / "out")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     again = ef.load(tmp_path / "out")
@@ -75,7 +69,7 @@ def test_a_proof_that_was_held_across_a_change_is_told_apart(tmp_path):
     certificate = model.certify()
     proof, before, after = (tmp_path / name for name in ("proof.json", "before", "after"))
     model.save(before)
-    local(model).b_2.data.add_(100)
+    model.weights.f.b_2.data.add_(100)
     model.save(after)
     certificate.save(proof)
     verify(proof, before)  # it is about these, and says so
