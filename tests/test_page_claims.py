@@ -1,4 +1,4 @@
-"""Numbers in README.md and results/README.md are those of the tables that they cite."""
+"""Numbers in the README, the report and docs/training.md are those of the tables they cite."""
 
 import re
 from collections.abc import Callable
@@ -91,6 +91,12 @@ def test_readme_says_what_its_table_does(claim):
     assert CLAIMS[claim]() in read("README.md")
 
 
+@pytest.mark.parametrize("page", ["README.md", "results/README.md", "docs/training.md"])
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.startswith(("30", "end", "another"))])
+def test_every_page_on_training_gives_the_same_counts(page, claim):
+    assert CLAIMS[claim]().replace("the ten", "ten") in read(page).replace("the ten", "ten")
+
+
 def test_the_pipe_is_as_fast_as_its_page_says():
     speed = re.search(r"[\d.]+ GB a second", read("results/pipe.md"))
     assert speed
@@ -110,6 +116,21 @@ def test_every_file_named_in_the_report_is_there():
     links = re.findall(r"\]\((?!http|#)([^)#]+)", (RESULTS / "README.md").read_text())
     assert links
     assert not [link for link in links if not (RESULTS / link).exists()]
+
+
+def test_the_report_counts_looped_transformers_that_fit_as_their_table_does():
+    text = (RESULTS / "table2.md").read_text().split("### balanced")
+    natural = [text[0], *(part.split("### natural")[1] for part in text[1:] if "natural" in part)]
+    fitted = {"0.01": 0, "0.001": 0}
+    for model, rate, count in re.findall(
+        r"^\| (learned|RoPE|FIRE) at ([\d.]+) \| (\d) of 5", "\n".join(natural), re.M
+    ):
+        assert model
+        fitted[rate] += int(count)
+    said = (
+        f"{fitted['0.01']} of 45 looped transformers fit; at a tenth of it, {fitted['0.001']} of 45"
+    )
+    assert said in read("results/README.md")
 
 
 def test_every_theorem_named_in_a_page_is_in_the_proof():
