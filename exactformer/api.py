@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
 
 import torch
 
@@ -12,7 +12,7 @@ from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import expect, show
+from exactformer.domains.plain import expect, show, suggestion
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
 from exactformer.interp.module import CircuitModule, Key, Patch, Run, run
@@ -150,7 +150,8 @@ class Model(Remembering):
             return self._engine_soon_made
         if engine == "model":
             return None
-        raise ValueError(f"engine: expected auto, fast or model, found {engine!r}")
+        hint = suggestion(engine, get_args(EngineName))
+        raise ValueError(f"engine: expected auto, fast or model, found {engine!r}{hint}")
 
     @remembered
     def _engine_soon_made(self) -> "CpuEngine | None":

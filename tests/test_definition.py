@@ -145,7 +145,10 @@ def test_any_number_of_operands(load):
         ),
         (HEAD + PLUS * 251, ["operators: expected 250 at most, found 251"]),
         (HEAD + f"x = {'1' * 5000}", ["this is not TOML: Exceeds the limit"]),
-        (HEAD.replace('"0", "1", "2"', "0, 1") + PLUS, ["values: expected a list such as"]),
+        (
+            HEAD.replace('"0", "1", "2"', "0, 1") + PLUS,
+            ["values: expected text in quotes, values ="],
+        ),
         (HEAD.replace('"2"', '"1"') + PLUS, ["the symbol '1' is used twice, as a value"]),
         (HEAD.replace('"2"', '"+"') + PLUS, ["'+' is used twice, as a value and as an operator"]),
         (HEAD.replace('"2"', '"2 "') + PLUS, ["'2 ' of a value is empty or has white space"]),

@@ -195,7 +195,7 @@ def test_what_is_wrong_with_a_patch_is_said():
     wrong = "patch (1, 'P'): expected torch.bool of (5,), found torch.float32 of (5,)"
     assert refused({(1, "P"): lambda P: P.float()}) == wrong
     assert "found torch.bool of (4,)" in refused({(1, "P"): torch.zeros(4, dtype=torch.bool)})
-    assert "expected a tensor or a function to one, found null" in refused(
+    assert "expected a function that returns a tensor, found one" in refused(
         {(1, "P"): lambda P: None}, TypeError
     )
 

@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
 import sys
-from typing import Annotated, Any
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 from typer import Argument, BadParameter, Exit, Option, Typer
 from typer.core import TyperGroup
@@ -14,16 +17,45 @@ from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
+from exactformer.domains.plain import listed, suggestion
 from exactformer.model.iterations import Iterations
+
+UsageError = BadParameter.__base__  # typer has its own click, or click's, by its version
+assert UsageError is not None
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
+# The commands in the order in which a newcomer needs them, under the headings of --help.
+GROUPS = {
+    "Evaluate expressions": ("eval", "trace", "explore", "info", "sample"),
+    "Make models and prove them exact": ("construct", "train", "certify", "verify", "sweep"),
+    "Score, export, reproduce": ("score", "export", "reproduce", "bench"),
+}
+HEADING = {command: heading for heading, commands in GROUPS.items() for command in commands}
+
+
 class Commands(TyperGroup):
+    def list_commands(self, ctx: Any) -> list[str]:
+        order = list(HEADING)
+        return sorted(super().list_commands(ctx), key=order.index)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.rich_help_panel = HEADING[cmd_name]
+        return command
+
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except UsageError as error:
+            option = getattr(error, "option_name", None)  # of one that there is not
+            if isinstance(option, str) and re.match(r"-+[^-\w]|-+\d", option):
+                text = next((word for word in sys.argv if word.startswith(option)), option)
+                error.message += f". Text that begins with - goes behind --, as in -- '{text}'"
+            raise
         except KeyboardInterrupt:
             print("exactformer: interrupted", file=sys.stderr)
             raise Exit(130) from None
@@ -50,7 +82,25 @@ def common(
         bool, Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """A tiny transformer that computes exactly, at any length, and can prove it."""
+    """A tiny transformer that computes exactly, at any length, and can prove it.
+
+    For example: exactformer eval arithmetic "((1+2)*(3+4))"
+    """
+
+
+def one_of(choices: Any) -> dict[str, Any]:
+    """The reader of an option or argument that takes one of a Literal's words, and its name in
+    --help. Any other word is refused with what may have been meant.
+    """
+    known: Sequence[str] = get_args(choices)
+
+    def read(word: str) -> str:
+        if word not in known:
+            hint = suggestion(word, known)
+            raise BadParameter(f"expected {listed(known)}, found {word!r}{hint}")
+        return word
+
+    return {"parser": read, "metavar": "|".join(known)}
 
 
 def read_algebra(name: str) -> Algebra:
@@ -58,7 +108,12 @@ def read_algebra(name: str) -> Algebra:
         try:
             return find_algebra(name)
         except ValueError as error:
-            raise BadParameter(str(error)) from None
+            hint = ""
+            if Path(f"{name}.toml").is_file():
+                hint = f"; did you mean the file '{name}.toml'?"
+            elif "(" in name:
+                hint = "; that looks like an expression, which comes after the DOMAIN"
+            raise BadParameter(f"{error}{hint}") from None
     try:
         return load_algebra(name)
     except ValueError as error:  # of which typer would tell nothing but that there was one
@@ -66,13 +121,23 @@ def read_algebra(name: str) -> Algebra:
         raise Exit(2) from None
 
 
+def read_device(name: str) -> str:
+    """A device's name; whether the machine has such a one is found out when it is used."""
+    kind = name.partition(":")[0]
+    if kind not in ("cpu", "cuda"):
+        meant = "cuda" if kind.lower() == "gpu" else kind.lower()
+        hint = suggestion(meant, ("cpu", "cuda"))
+        raise BadParameter(f"expected cpu or cuda, found {name!r}{hint}")
+    return name
+
+
 Domain = Annotated[
     Algebra,
     Argument(
         parser=read_algebra,
         metavar="DOMAIN",
-        help=f"{', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path of a .toml "
-        f"file that defines an algebra.",
+        help=f"The algebra: {', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path "
+        f"of a .toml file that defines one.",
     ),
 ]
 WeightsName = Annotated[
@@ -85,8 +150,9 @@ WeightsName = Annotated[
 IterationsBy = Annotated[
     Iterations | None,
     Option(
+        **one_of(Iterations),
         help="Of the transformer: depth, as many as an expression is deep (as in the paper); log, "
-        "at most 1 + log2 of its values, for certified weights."
+        "at most 1 + log2 of its values, for certified weights.",
     ),
 ]
 NoLimit = Annotated[
@@ -105,6 +171,7 @@ RayAddress = Annotated[
         "that runs on this machine.",
     ),
 ]
+Device = Annotated[str, Option(parser=read_device, metavar="cpu|cuda", help="cpu or cuda.")]
 Json = Annotated[bool, Option("--json", help="Machine-readable output.")]
 
 

@@ -6,16 +6,19 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from exactformer.cli.app import Domain, Json, app
+from exactformer.cli.app import Domain, Json, app, one_of
 from exactformer.problems.depths import read_depths
+
+Kind = Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"]
+DatasetFormat = Literal["jsonl", "parquet"]
 
 
 @app.command()
 def export(
     kind: Annotated[
-        Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"],
+        Kind,
         Argument(
-            metavar="KIND",
+            **one_of(Kind) | {"metavar": "KIND"},
             help="onnx: the whole model; torch: one iteration, by torch.export; huggingface: a "
             "folder with weights, proof and card; dataset: problems for Hugging Face's datasets; "
             "lm-eval: tasks for lm-evaluation-harness.",
@@ -44,8 +47,10 @@ def export(
         bool, Option("--balanced", help="Of problems: each value equally often.")
     ] = False,
     format: Annotated[
-        Literal["jsonl", "parquet"] | None,
-        Option(help="Of a dataset's files: jsonl (the default) or parquet."),
+        DatasetFormat | None,
+        Option(
+            **one_of(DatasetFormat), help="Of a dataset's files: jsonl (the default) or parquet."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

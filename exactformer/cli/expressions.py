@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, RayAddress, WeightsName, app
+from exactformer.cli.app import (
+    Device,
+    Domain,
+    IterationsBy,
+    Json,
+    NoLimit,
+    RayAddress,
+    WeightsName,
+    app,
+    one_of,
+)
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
@@ -29,10 +39,13 @@ if TYPE_CHECKING:
 Engine = Annotated[
     EngineName,
     Option(
+        **one_of(EngineName),
         help="fast: what is read off certified weights, in one pass; model: the transformer, level "
-        "by level; auto: fast where that can be and its tables are soon made."
+        "by level; auto: fast where that can be and its tables are soon made.",
     ),
 ]
+
+SampleFormat = Literal["tsv", "lra", "jsonl", "parquet"]
 
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
@@ -94,10 +107,11 @@ def sample(
         ),
     ] = None,
     format: Annotated[
-        Literal["tsv", "lra", "jsonl", "parquet"],
+        SampleFormat,
         Option(
+            **one_of(SampleFormat),
             help="jsonl, parquet: rows of all columns; lra: the ListOps set of the Long Range "
-            "Arena, drawn anew, as its file."
+            "Arena, drawn anew, as its file.",
         ),
     ] = "tsv",
     out: Annotated[Path | None, Option(help="A file for rows of all columns.")] = None,
@@ -190,12 +204,13 @@ def evaluate_expressions(
     ] = None,
     weights: WeightsName = "constructed",
     engine: Engine = "auto",
-    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     syntax: Annotated[
         Syntax,
         Option(
+            **one_of(Syntax),
             help="How the text is written: native; python, with its precedence; nangia, as the "
-            "published ListOps files are."
+            "published ListOps files are.",
         ),
     ] = "native",
     iterations: IterationsBy = None,
@@ -204,8 +219,11 @@ def evaluate_expressions(
     as_json: Json = False,
 ) -> None:
     """Print the value of an expression, or of each line of a file or pipe of any size."""
-    if (expression is None) == (file is None):
-        raise BadParameter("expected an expression or --file, and not both")
+    if (expression is None) == (file is None) or expression == "-":
+        found = "neither" if expression is None else "both" if file else "-"
+        raise BadParameter(
+            f"expected an expression or --file FILE, found {found}; --file - reads standard input"
+        )
     from exactformer.values import Evaluator, spelt
 
     evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations)
@@ -249,16 +267,18 @@ def score(
     format: Annotated[
         Format | None,
         Option(
+            **one_of(Format),
             help="tsv: an expression and its value, as sample writes them; nangia and lra: "
-            "published ListOps; bowman: pairs of formulas. Unless given, by the first line."
+            "published ListOps; bowman: pairs of formulas. Unless given, by the first line.",
         ),
     ] = None,
     weights: WeightsName = "constructed",
     median: Annotated[
         Median | None,
         Option(
+            **one_of(Median),
             help="MED of an even number in published ListOps files: the floor of the mean of the "
-            "middle two, as published (the default), or the lower one, as in the paper."
+            "middle two, as published (the default), or the lower one, as in the paper.",
         ),
     ] = None,
     engine: Engine = "auto",

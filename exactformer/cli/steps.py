@@ -55,7 +55,11 @@ def trace(
 def explore(
     domain: Annotated[
         Algebra | None,
-        Argument(parser=read_algebra, metavar="DOMAIN", help="The algebra to start with."),
+        Argument(
+            parser=read_algebra,
+            metavar="DOMAIN",
+            help="The algebra to start with: a name such as boolean, or the path of a .toml file.",
+        ),
     ] = None,
     weights: Annotated[
         str | None,

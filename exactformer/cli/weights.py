@@ -8,7 +8,7 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import Domain, Json, RayAddress, WeightsName, app, read_algebra
+from exactformer.cli.app import Device, Domain, Json, RayAddress, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_SEEDS, require
 
@@ -29,7 +29,7 @@ def sweep(
             "several of these, every combination.",
         ),
     ] = None,
-    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     workers: Annotated[
         int | None, Option(min=1, help="Processes; one for each core, up to 8 on cuda.")
     ] = None,
@@ -112,7 +112,7 @@ def train(
     attempts: Annotated[
         int | None, Option(min=1, help="Starts that an uncertified seed gets in all.")
     ] = None,
-    device: Annotated[str, Option(help="cpu or cuda.")] = "cpu",
+    device: Device = "cpu",
     tensorboard: Annotated[Path | None, Option(help="Folder for TensorBoard's logs.")] = None,
     as_json: Json = False,
 ) -> None:
@@ -169,7 +169,8 @@ def verify(
         Option(
             parser=read_algebra,
             metavar="DOMAIN",
-            help="The algebra that both must be about. Without it they are about what they say "
+            help="The algebra that both must be about: a name such as boolean, or the path of a "
+            ".toml file. Without it they are about what they say "
             "themselves, which is sure only where that is built in.",
         ),
     ] = None,

@@ -26,7 +26,7 @@ from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.notation import Notation
 from exactformer.domains.operators import Operator, read_operator
 from exactformer.domains.plain import Place, listed
-from exactformer.domains.precedence import Direction, Level, precedence_fault, read_levels
+from exactformer.domains.precedence import Direction, Level, precedence_faults, read_levels
 from exactformer.domains.rules import RuleTable, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
@@ -88,7 +88,8 @@ class Algebra:
         for operator in self.operators:
             self._check_operator(operator)
         if self.notation is Notation.PLAIN:
-            fault = precedence_fault(self.precedence, self.operators)
+            arities = {operator.symbol: operator.arities for operator in self.operators}
+            fault = next(precedence_faults(self.precedence, arities), None)
         else:
             fault = f"{self.notation} notation has no precedence" if self.precedence else None
         if fault:

@@ -103,7 +103,10 @@ def listops(
         raise ValueError(f"expected median 'lower' or 'mean', found {median!r}")
     for name in operators:
         if name not in LISTOPS_RULES:
-            raise ValueError(f"expected operators among {', '.join(LISTOPS_RULES)}, found {name!r}")
+            hint = suggestion(name.upper(), LISTOPS_RULES)
+            raise ValueError(
+                f"expected operators among {', '.join(LISTOPS_RULES)}, found {name!r}{hint}"
+            )
     rules = LISTOPS_RULES | ({"MED": "median-mean"} if median == "mean" else {})
     values = tuple("0123456789")
 
@@ -162,7 +165,17 @@ def find_algebra(name: str) -> Algebra:
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"
     )
-    raise ValueError(f"expected one of {', '.join(BUILT_IN)}, found {name!r}{hint}")
+    raise ValueError(
+        f"expected one of {', '.join(BUILT_IN)}, or the path of a .toml file that defines an "
+        f"algebra (docs/own-algebras.md shows one), found {name!r}{hint}"
+    )
+
+
+def plain_counterpart(algebra: Algebra) -> str | None:
+    """The name of the built-in algebra with the same operators in plain notation, or None."""
+    name = f"{algebra.name}-plain"
+    same = name in BUILT_IN and BUILT_IN[name]().operators == algebra.operators
+    return name if same else None
 
 
 def _is_named(algebra: Algebra) -> bool:

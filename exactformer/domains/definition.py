@@ -54,7 +54,7 @@ from exactformer.domains.bounds import (
 from exactformer.domains.catalog import is_reserved
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed, read_bytes, show, suggestion
-from exactformer.domains.precedence import Direction, Level
+from exactformer.domains.precedence import Direction, Level, precedence_faults
 from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
 
@@ -93,14 +93,19 @@ def load_algebra(path: str | Path) -> Algebra:
     if problems:
         raise DefinitionError(path, problems)
     values = _values(data, problems)
-    operators = list(_operators(data, values, problems))
-    levels = list(_levels(data, problems))
+    operators, arities = _operators(data, values, problems)
+    levels = _levels(data, arities, problems)
     problems = [*_header_problems(data), *problems, *_symbol_problems(data, values)]
     if problems:
         raise DefinitionError(path, problems)
     try:
         return Algebra(
-            data["name"], values, operators, data["notation"], data.get("spellings", {}), levels
+            data["name"],
+            values,
+            operators,
+            data["notation"],
+            data.get("spellings", {}),
+            filter(None, levels),
         )
     except ValueError as error:
         raise DefinitionError(path, [str(error)]) from None
@@ -125,6 +130,12 @@ def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
     values = data.get("values")
     if isinstance(values, list) and values and all(isinstance(value, str) for value in values):
         return tuple(dict.fromkeys(values))  # `_symbol_problems` reports duplicates
+    if isinstance(values, list) and values and all(type(v) in (str, int, float) for v in values):
+        few = [f'"{value}"' for value in values[:SHOWN]] + ["..."][: len(values) - SHOWN]
+        number = next(value for value in values if not isinstance(value, str))
+        line = f"values = [{', '.join(few)}]"
+        problems.append(f"values: expected text in quotes, {line}, found the number {number}")
+        return tuple(dict.fromkeys(map(str, values)))  # so that mistakes elsewhere are found, too
     problems.append(f'values: expected a list such as ["0", "1"], {_found(data, "values")}')
     return ()
 
@@ -136,7 +147,7 @@ def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterat
     spellings = spellings if isinstance(spellings, dict) else {}
     square = {s: t for s, t in spellings.items() if s in BRACKETS or t in BRACKETS}
     uses = [("a parenthesis", "("), ("a parenthesis", ")")]
-    uses += [("a value", value) for value in (data["values"] if values else ())]
+    uses += [("a value", str(value)) for value in (data["values"] if values else ())]
     uses += [("an operator", symbol) for symbol in symbols if isinstance(symbol, str)]
     known = {symbol for _, symbol in uses}
     uses += [("a spelling", spelling) for spelling in spellings]
@@ -164,7 +175,10 @@ def _sections(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 def _operators(
     data: Mapping[str, Any], values: tuple[str, ...], problems: list[str]
-) -> Iterator[Operator]:
+) -> tuple[list[Operator], dict[str, list[int]]]:
+    """The operators without a mistake, and for every symbol its numbers of operands, if known."""
+    operators: list[Operator] = []
+    arities: dict[str, list[int]] = {}
     entries = _sections(data, "operators")
     if not entries or len(entries) != len(data["operators"]):
         problems.append(f"operators: expected [[operators]] sections, {_found(data, 'operators')}")
@@ -178,12 +192,18 @@ def _operators(
         section = _Section(entry, values, data.get("notation"))
         operator = section.operator()
         problems += [where + problem for problem in section.problems]
+        if isinstance(symbol, str):
+            arities[symbol] = section.arities
         if operator is not None:
-            yield operator
+            operators.append(operator)
+    return operators, arities
 
 
-def _levels(data: Mapping[str, Any], problems: list[str]) -> Iterator[Level]:
-    """Of plain notation. Whether they are levels of these operators, the algebra itself says."""
+def _levels(
+    data: Mapping[str, Any], arities: Mapping[str, list[int]], problems: list[str]
+) -> list[Level | None]:
+    """The levels of plain notation; None for one that cannot be read."""
+    levels: list[Level | None] = []
     sections = _sections(data, "precedence")
     wanted = data.get("notation") == Notation.PLAIN
     if sections != data.get("precedence", []) or (wanted and not sections):
@@ -201,8 +221,12 @@ def _levels(data: Mapping[str, Any], problems: list[str]) -> Iterator[Level]:
         if not isinstance(operators, list) or not all(isinstance(o, str) for o in operators):
             found = _found(entry, "operators")
             problems.append(f'{where}operators: expected a list such as ["+", "-"], {found}')
-        elif len(problems) == before:
-            yield Level(direction, operators)
+        levels.append(Level(direction, operators) if len(problems) == before else None)
+    if wanted and sections:
+        problems += precedence_faults(levels, arities)
+    elif sections and data.get("notation") in tuple(Notation):
+        problems.append(f"precedence: {data['notation']} notation has no precedence")
+    return levels
 
 
 class _Section:

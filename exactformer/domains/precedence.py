@@ -5,14 +5,13 @@ from the left, as `a - b - c` is `(a - b) - c`, or from the right, or it is for 
 operator such as `-` can stand on two levels, once for each of its uses.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
 from exactformer.domains.bounds import MOST_OPERATORS
-from exactformer.domains.operators import Operator
-from exactformer.domains.plain import Place, listed
+from exactformer.domains.plain import Place, listed, suggestion
 
 
 class Direction(StrEnum):
@@ -58,27 +57,37 @@ def read_levels(place: Place) -> tuple[Level, ...]:
     return tuple(levels)
 
 
-def precedence_fault(levels: Sequence[Level], operators: Sequence[Operator]) -> str | None:
-    """What is wrong with these levels, if anything: each use of an operator has exactly one."""
-    uses = {(op.symbol, operands): 0 for op in operators for operands in op.arities}
+def precedence_faults(
+    levels: Sequence[Level | None], arities: Mapping[str, Sequence[int]]
+) -> Iterator[str]:
+    """All that is wrong with these levels: each use of an operator has exactly one.
+
+    levels    None stands for a level that could not be read: it may hold any operator.
+    arities   the numbers of operands of each operator by its symbol; empty where they are unknown.
+    """
+    uses = {(symbol, operands): 0 for symbol, counts in arities.items() for operands in counts}
     for number, level in enumerate(levels, start=1):
+        if level is None:
+            continue
         if not level.operators:
-            return f"precedence: level {number} has no operators"
+            yield f"precedence: level {number} has no operators"
         for symbol in level.operators:
             use = symbol, level.direction.operands
-            if use not in uses:
+            if arities.get(symbol, [0]) and use not in uses:
                 takes = "one operand" if level.direction.operands == 1 else "two operands"
-                return f"precedence: level {number}: no operator {symbol!r} takes {takes}"
-            if uses[use]:
-                return (
+                hint = "" if symbol in arities else suggestion(symbol, arities)
+                yield f"precedence: level {number}: no operator {symbol!r} takes {takes}{hint}"
+            elif uses.get(use):
+                yield (
                     f"precedence: {_describe(use)} stands on level {uses[use]} and on level "
                     f"{number}: expected one level for each use"
                 )
-            uses[use] = number
-    for use, number in uses.items():
-        if not number:
-            return f"precedence: {_describe(use)} stands on no level"
-    return None
+            else:
+                uses[use] = number
+    if None not in levels:
+        for use, number in uses.items():
+            if not number:
+                yield f"precedence: {_describe(use)} stands on no level"
 
 
 def _describe(use: tuple[str, int]) -> str:

@@ -7,8 +7,13 @@ number of operands is counted up to its fewest.)
 from dataclasses import dataclass
 from itertools import islice
 
-from exactformer.domains.algebra import CLOSE, Algebra
+import numpy as np
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.catalog import plain_counterpart
+from exactformer.domains.expression import Expression
 from exactformer.domains.grammar import CLOSED, DONE, START, Grammar
+from exactformer.domains.notation import Notation
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,8 @@ class SpanGrammar(Grammar):
     def _reason(self, state: int, token: int | None) -> str | None:
         span = self.spans[state]
         if span is None:
+            if token is not None and token >= self.algebra.first_operator:
+                return self._parentheses_needed(token, operands_before=state == DONE)
             return "no parenthesis is open" if token == CLOSE and state != DONE else None
         if span.operator is None:
             if token == CLOSE:
@@ -85,3 +92,20 @@ class SpanGrammar(Grammar):
         if token == CLOSE:
             return f"{operator.symbol} takes {takes}, not {span.read}"
         return None if token is None else f"{operator.symbol} takes {takes} here, not more"
+
+    def _parentheses_needed(self, token: int, *, operands_before: bool) -> str:
+        """What to do about an operator outside all parentheses: an example with that operator, and
+        the algebra that takes text without them, if there is one.
+        """
+        algebra = self.algebra
+        arities = algebra.operators[token - algebra.first_operator].arities
+        arity = arities[-1] if operands_before else arities[0]
+        operands = [algebra.value_ids[i % len(algebra.values)] for i in range(arity)]
+        span = [OPEN, *algebra.notation.arrange(token, operands), CLOSE]
+        example = Expression(algebra, np.array(span, dtype=np.int16))
+        hint = f"each operator needs its parentheses, as in {example}"
+        if algebra.notation is Notation.PREFIX:
+            return hint
+        name = plain_counterpart(algebra)
+        without = f"the domain {name} reads" if name else 'an algebra of notation "plain" reads'
+        return f"{hint}; {without} text without them"

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from exactformer.domains.algebra import OPEN, Algebra
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import show
+from exactformer.domains.plain import expect, show, suggestion
 from exactformer.domains.syntax import parse
 from exactformer.model import circuit
 from exactformer.model.circuit import Feedforward, Weights
@@ -133,6 +133,8 @@ class CircuitModule(nn.Module):
                 in its place; of the same shape and type. The run goes on with the result, which is
                 also what the cache has. (0, "X") is the state before the first iteration.
         """
+        if patch is not None:
+            expect(patch, Mapping, "a dictionary such as {(1, 'P'): function} for patch")
         waiting = dict(patch or {})
         for key in waiting:
             check_key(key)
@@ -157,7 +159,8 @@ class CircuitModule(nn.Module):
             for handle in handles:
                 handle.remove()
         for key in waiting:
-            why = "there is no rank gate" if key[1] == "R" else f"it ended after {self.iteration}"
+            ended = f"it ended after {self.iteration} iteration{'s' * (self.iteration != 1)}"
+            why = "there is no rank gate" if key[1] == "R" else ended
             raise ValueError(f"patch {key}: the run did not come to this iteration and name: {why}")
         return X, cache
 
@@ -213,11 +216,14 @@ class _FeedforwardModule(nn.Module):
 
 def check_key(key: Any) -> None:
     """A key of a patch names an iteration and a tap."""
-    known = isinstance(key, tuple) and len(key) == 2 and type(key[0]) is int and key[1] in TAPS
+    pair = isinstance(key, tuple) and len(key) == 2
+    known = pair and type(key[0]) is int and key[1] in TAPS
     if not known or key[0] < (0 if key[1] == "X" else 1):
+        named = pair and isinstance(key[1], str)
+        hint = suggestion(key[1], TAPS) or suggestion(key[1].upper(), TAPS) if named else ""
         raise ValueError(
             f"patch: expected an iteration from 1 and one of {', '.join(TAPS)}, such as (1, 'Y'), "
-            f"or (0, 'X') for the start, found {key!r}"
+            f"or (0, 'X') for the start, found {key!r}{'' if known else hint}"
         )
 
 
@@ -225,6 +231,11 @@ def _patched(key: Key, patch: Patch, value: Tensor) -> Tensor:
     """What a patch makes of a tensor, or puts in its place."""
     given = value.clone()  # a function that writes into it must not change what was before
     new = patch(given) if callable(patch) and not isinstance(patch, Tensor) else patch
+    if new is None and callable(patch):
+        raise TypeError(
+            f"patch {key}: expected a function that returns a tensor, found one that returns "
+            f"nothing: end it with `return`, also where it changes its argument in place"
+        )
     if not isinstance(new, Tensor):
         raise TypeError(f"patch {key}: expected a tensor or a function to one, found {show(new)}")
     if (new.dtype, new.shape) != (value.dtype, value.shape):

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.expression import Expression
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import show
+from exactformer.domains.plain import show, suggestion
 
 Iterations = Literal["depth", "log"]
 
@@ -19,7 +19,8 @@ MOST_WORK = 10**9  # of one expression that nobody has asked twice for: a minute
 
 def check_iterations(iterations: str) -> None:
     if iterations not in get_args(Iterations):
-        raise ValueError(f"iterations: expected depth or log, found {show(iterations)}")
+        hint = suggestion(iterations, get_args(Iterations))
+        raise ValueError(f"iterations: expected depth or log, found {show(iterations)}{hint}")
 
 
 def by_depth(expression: Expression, iterations: Iterations) -> bool:

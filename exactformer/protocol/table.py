@@ -102,7 +102,9 @@ def depth_table(
                  symbols of values (None for no answer); or a list of such, the seeds of one model.
     seed         of the problems: equal seeds give equal problems, those of `exactformer sample`.
     """
+    expect(predictors, Mapping, 'models by name, such as {"mine": model}')
     expect(algebra, Algebra, AN_ALGEBRA)
+    expect(depths, Iterable, "a list of depths, such as [3, 10]")
     models: dict[str, list[Predictor]] = {}
     for name, given in predictors.items():
         models[name] = list(given) if isinstance(given, list | tuple) else [given]  # type: ignore

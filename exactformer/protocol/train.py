@@ -1,6 +1,6 @@
 """The door: a network in, trained seeds out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -74,6 +74,7 @@ def train(
     report   is called with a line about the run, some twenty times.
     """
     expect(algebra, Algebra, AN_ALGEBRA)
+    expect(seeds, Iterable, "a list of seeds, such as [0, 1, 2] or range(3)")
     seeds = list(seeds)
     if not seeds or any(type(seed) is not int or seed < 0 for seed in seeds):
         raise ValueError(f"seeds: expected whole numbers of 0 or more, found {seeds}")

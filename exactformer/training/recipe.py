@@ -235,5 +235,6 @@ def _read(name: str, kind: object, value: object) -> object:
     except (ValueError, KeyError):
         what = {bool: "true or false", int: "a whole number", float: "a number"}
         expected = what.get(kind) or f"one of {', '.join(get_args(kind))}"
-        raise ValueError(f"expected {expected} for {name}, found {value!r}") from None
+        hint = suggestion(value, get_args(kind))
+        raise ValueError(f"expected {expected} for {name}, found {value!r}{hint}") from None
     raise ValueError(f"{name} cannot be set to {value!r}")

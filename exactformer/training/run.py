@@ -110,6 +110,7 @@ def train_seeds(
     observers   are called after each evaluation during training, and when a seed has ended.
     """
     expect(algebra, Algebra, AN_ALGEBRA)
+    expect(seeds, Sequence, "a list of seeds, such as [0, 1, 2] or range(3)")
     if recipe is not None and method is not None:
         raise ValueError(f"expected a method or a recipe, found {method!r} and a recipe")
     recipe = recipe or recipe_by_method(method or "staged", algebra, {})

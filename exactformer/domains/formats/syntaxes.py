@@ -8,6 +8,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.nangia import parse_nangia
 from exactformer.domains.formats.python import parse_python
+from exactformer.domains.plain import suggestion
 
 Syntax = Literal["native", "python", "nangia"]
 
@@ -30,5 +31,6 @@ def parse(
     first_line   the line number of the text in the file it came from.
     """
     if syntax not in READERS:
-        raise ValueError(f"syntax: expected one of {', '.join(READERS)}, found {syntax!r}")
+        hint = suggestion(syntax, READERS)
+        raise ValueError(f"syntax: expected one of {', '.join(READERS)}, found {syntax!r}{hint}")
     return READERS[syntax](algebra, text, first_line=first_line)
