@@ -8,6 +8,7 @@ needs; torch takes longer to import than most expressions take to evaluate.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,9 @@ import numpy as np
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import in_blocks
-from exactformer.domains.formats.lines import Lines, Part, first_line_of, opened, size_of
+from exactformer.domains.formats.lines import Checked, Lines, Part, first_line_of, opened, size_of
 from exactformer.domains.formats.syntaxes import READERS, Syntax
-from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import EngineName, require_transformer
 from exactformer.engine.kept import find_tables, keep_tables
 from exactformer.model.iterations import MOST_WORK, Iterations, work
@@ -35,9 +36,11 @@ Tell = Callable[[float], None]  # is called with the fraction that is done
 
 
 def spelt(numbers: "Numbers", words: Sequence[str]) -> str:
-    """The word of each number, one after the other, without an object for each."""
+    """The word of each number, one after the other, without an object for each. The last word is
+    that of every negative number.
+    """
     table = np.array([word.encode() for word in words])  # shorter ones end with zeros
-    return table[numbers].tobytes().replace(b"\0", b"").decode()
+    return table[np.maximum(numbers, -1)].tobytes().replace(b"\0", b"").decode()
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class Evaluator:
     device: str = "cpu"
     no_limit: bool = False  # whether the transformer may take hours
     iterations: Iterations | None = None  # of the transformer; as many as the depth if not given
+    keep_going: bool = False  # whether lines behind a bad one are evaluated
 
     def __post_init__(self) -> None:
         require_transformer(self.iterations, self.engine)
@@ -73,8 +77,10 @@ class Evaluator:
 
     def line_values(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Numbers]":
         """The values of a file's lines (`-` is standard input) up to the first bad one, many at a
-        time, as numbers; at the end, the bad lines are reported as a ValueError.
+        time, as numbers; with `keep_going`, of all lines, a negative number for each bad one. At
+        the end, the bad lines are reported as `BadLines`, a ValueError.
         """
+        on = self.keep_going
         fast = self.fast_engine()
         if fast and syntax == "native":
             from exactformer.engine.rows import all_right
@@ -86,41 +92,57 @@ class Evaluator:
                 window = window_size(fast, size)
                 told, first = (lambda done: tell("bytes", done, size)), first_line_of(path)
                 blocks = rows_of_file(fast, file, told, window, first)
-                yield from (rows.values for rows in all_right(str(path), blocks))
+                yield from (rows.values for rows in all_right(str(path), blocks, keep_going=on))
         elif fast and syntax == "nangia":
             from exactformer.engine.nangia_rows import values_of_file
             from exactformer.progress import bar, is_typed
 
             with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:
-                for numbers in values_of_file(fast, file):
+                for numbers in values_of_file(fast, file, keep_going=on):
                     yield numbers
                     tell("bytes", file.done, file.size)
         elif fast:
-            yield from (fast.numbers(block) for block, _, _ in self._blocks(path, syntax))
+            for block, _, _ in self._blocks(path, syntax):
+                values = np.full(len(block), REFUSED, dtype=np.int16)
+                right = [expression is not None for expression in block]
+                values[right] = fast.numbers([e for e in block if e is not None])
+                yield values
         else:
             numbers = {value: number for number, value in enumerate(self.algebra.values)}
-            for block in self._blocks(path, syntax):
-                values = (numbers[str(outcome.value)] for outcome in self._run(*block))
+            for outcomes in self._outcomes(path, syntax):
+                values = (numbers[str(o.value)] if o else REFUSED for o in outcomes)
                 yield np.fromiter(values, dtype=np.int16)
 
-    def line_outcomes(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Outcome]":
-        """The same by the transformer, each with its iterations."""
+    def line_outcomes(
+        self, path: Path | Part, syntax: Syntax = "native"
+    ) -> "Iterator[Outcome | None]":
+        """The same by the transformer, each with its iterations; None for a bad line."""
+        return chain.from_iterable(self._outcomes(path, syntax))
+
+    def _outcomes(self, path: Path | Part, syntax: Syntax) -> "Iterator[list[Outcome | None]]":
         for block, places, told in self._blocks(path, syntax):
-            yield from self._run(block, places, told)
+            right = [place for place, e in zip(places, block, strict=True) if e is not None]
+            outcomes = iter(self._run([e for e in block if e is not None], right, told))
+            yield [None if e is None else next(outcomes) for e in block]
 
     def _blocks(
         self, path: Path | Part, syntax: Syntax
-    ) -> Iterator[tuple[list[Expression], list[str], Tell]]:
-        """Expressions of a file, what begins an error about each, and what to call with the
-        fraction of them that is done.
+    ) -> Iterator[tuple[list[Expression | None], list[str], Tell]]:
+        """Expressions of a file, None for a bad line if it keeps going; what begins an error about
+        each, and what to call with the fraction of them that is done.
         """
         from exactformer.progress import bar, is_typed
 
         read = READERS[syntax]
         with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:
-            lines = file.read(lambda line, number: read(self.algebra, line, first_line=number))
+
+            def parsed(line: bytes, number: int) -> Expression:
+                return read(self.algebra, line, first_line=number)
+
+            checked = Checked(str(path))
+            lines = file.read_on(parsed, checked) if self.keep_going else file.read(parsed)
             number, before = file.first_line, 0
-            for block in in_blocks(lines, len, TOKENS_AT_ONCE):
+            for block in in_blocks(lines, lambda e: len(e) if e else 1, TOKENS_AT_ONCE):
 
                 def told(share: float, before: int = before) -> None:
                     tell("bytes", before + share * (file.done - before), file.size)
@@ -128,6 +150,8 @@ class Evaluator:
                 yield block, [f"{path}: line {number + i}: " for i in range(len(block))], told
                 told(1)
                 number, before = number + len(block), file.done
+            if self.keep_going:
+                checked.require_right()
 
     def _run(self, expressions: list[Expression], places: list[str], tell: Tell) -> "list[Outcome]":
         return self._model.outcomes(

@@ -20,9 +20,6 @@ from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.plain import listed, suggestion
 from exactformer.model.iterations import Iterations
 
-UsageError = BadParameter.__base__  # typer has its own click, or click's, by its version
-assert UsageError is not None
-
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
@@ -42,7 +39,7 @@ class Commands(TyperGroup):
         return sorted(super().list_commands(ctx), key=order.index)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        command = super().get_command(ctx, cmd_name)
+        command: Any = super().get_command(ctx, cmd_name)
         if command is not None:
             command.rich_help_panel = HEADING[cmd_name]
         return command
@@ -50,15 +47,22 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
-        except UsageError as error:
-            option = getattr(error, "option_name", None)  # of one that there is not
-            if isinstance(option, str) and re.match(r"-+[^-\w]|-+\d", option):
-                text = next((word for word in sys.argv if word.startswith(option)), option)
-                error.message += f". Text that begins with - goes behind --, as in -- '{text}'"
+        except Exception as error:
+            _explain_dashes(error)
             raise
         except KeyboardInterrupt:
             print("exactformer: interrupted", file=sys.stderr)
             raise Exit(130) from None
+
+
+def _explain_dashes(error: Any) -> None:
+    """An option that is unknown may be text that begins with a minus sign: then say how to write
+    it. (Such an error has a name that depends on the version of typer.)
+    """
+    option = getattr(error, "option_name", None)
+    if isinstance(option, str) and re.match(r"-+[^-\w]|-+\d", option):
+        text = next((word for word in sys.argv if word.startswith(option)), option)
+        error.message += f". Text that begins with - goes behind --, as in -- '{text}'"
 
 
 app = Typer(
@@ -88,7 +92,7 @@ def common(
     """
 
 
-def one_of(choices: Any) -> dict[str, Any]:
+def one_of(choices: Any, metavar: str | None = None) -> dict[str, Any]:
     """The reader of an option or argument that takes one of a Literal's words, and its name in
     --help. Any other word is refused with what may have been meant.
     """
@@ -100,7 +104,7 @@ def one_of(choices: Any) -> dict[str, Any]:
             raise BadParameter(f"expected {listed(known)}, found {word!r}{hint}")
         return word
 
-    return {"parser": read, "metavar": "|".join(known)}
+    return {"parser": read, "metavar": metavar or "|".join(known)}
 
 
 def read_algebra(name: str) -> Algebra:

@@ -18,7 +18,7 @@ def export(
     kind: Annotated[
         Kind,
         Argument(
-            **one_of(Kind) | {"metavar": "KIND"},
+            **one_of(Kind, "KIND"),
             help="onnx: the whole model; torch: one iteration, by torch.export; huggingface: a "
             "folder with weights, proof and card; dataset: problems for Hugging Face's datasets; "
             "lm-eval: tasks for lm-evaluation-harness.",

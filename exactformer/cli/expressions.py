@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,8 +23,9 @@ from exactformer.cli.app import (
 )
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
-from exactformer.domains.formats.blocks import MOST_AT_ONCE, Kept
+from exactformer.domains.formats.blocks import Kept
 from exactformer.domains.formats.labelled import Format
+from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
 from exactformer.domains.notation import Notation
@@ -47,6 +48,7 @@ Engine = Annotated[
 
 SampleFormat = Literal["tsv", "lra", "jsonl", "parquet"]
 
+BAD_LINE = "(error)"  # instead of a value, none of which has a bracket in its symbol
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
 
@@ -215,6 +217,14 @@ def evaluate_expressions(
     ] = "native",
     iterations: IterationsBy = None,
     no_limit: NoLimit = False,
+    keep_going: Annotated[
+        bool,
+        Option(
+            "--keep-going",
+            help=f"With --file: evaluate the lines behind a bad one, too. A bad line is {BAD_LINE} "
+            "in the output, or null in JSON; the exit status is still 2.",
+        ),
+    ] = False,
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
@@ -226,7 +236,9 @@ def evaluate_expressions(
         )
     from exactformer.values import Evaluator, spelt
 
-    evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations)
+    if keep_going and (file is None or ray is not None):
+        raise BadParameter("--keep-going is for --file on this machine: not for EXPR or --ray")
+    evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations, keep_going)
     counted = as_json and iterations is not None  # iterations are then told with each value
     if expression is not None:
         if ray is not None:
@@ -241,23 +253,35 @@ def evaluate_expressions(
         from exactformer.sharded import OnCluster
 
         lines = OnCluster(evaluator, ray)
-    with Kept[Any]() as kept:  # until all lines are known to be right
+    bad: BadLines | None = None
+    with Kept[Any]() as kept:  # until all lines are known to be right, or which ones are bad
         if counted:
-            shown = (outcome._asdict() for outcome in lines.line_outcomes(path, syntax))
-            kept.keep(iter(lambda: list(islice(shown, MOST_AT_ONCE)), []))
+            outcomes = lines.line_outcomes(path, syntax)
+            shown = (outcome and outcome._asdict() for outcome in outcomes)
+            blocks = ([one] for one in shown)
+        else:
+            blocks = lines.line_values(path, syntax)
+        try:
+            kept.keep(blocks)
+        except BadLines as error:
+            if not keep_going:
+                raise
+            bad = error
+        if counted:
             _print_json(chain.from_iterable(kept))
-            return
-        kept.keep(lines.line_values(path, syntax))
-        if as_json:
-            words = [f", {json.dumps(value, ensure_ascii=False)}" for value in domain.values]
+        elif as_json:
+            words = [f", {json.dumps(v, ensure_ascii=False)}" for v in (*domain.values, None)]
             for number, block in enumerate(kept):
                 text = spelt(block, words)
                 print(text if number else "[" + text.removeprefix(", "), end="")
             print("]")
-            return
-        words = [f"{value}\n" for value in domain.values]
-        for block in kept:
-            print(spelt(block, words), end="")
+        else:
+            words = [f"{value}\n" for value in (*domain.values, BAD_LINE)]
+            for block in kept:
+                print(spelt(block, words), end="")
+    if bad:
+        sys.stdout.flush()  # values first: their reader knows then which lines are told of
+        raise bad
 
 
 @app.command()

@@ -221,6 +221,7 @@ def _levels(
         if not isinstance(operators, list) or not all(isinstance(o, str) for o in operators):
             found = _found(entry, "operators")
             problems.append(f'{where}operators: expected a list such as ["+", "-"], {found}')
+            operators = []
         levels.append(Level(direction, operators) if len(problems) == before else None)
     if wanted and sections:
         problems += precedence_faults(levels, arities)

@@ -130,8 +130,12 @@ def read_labelled(text: Bytes, first_line: int, format: Literal["nangia", "lra"]
     return Readings(first_line, codes, ends, labels, uses, bad, errors)
 
 
-def values_of_file(engine: CpuEngine, file: Lines) -> Iterator[Numbers]:
-    """The values of a file's lines, many at a time. The bad ones are told at the end."""
+def values_of_file(
+    engine: CpuEngine, file: Lines, *, keep_going: bool = False
+) -> Iterator[Numbers]:
+    """The values of a file's lines, many at a time. The bad ones are told at the end; with
+    `keep_going` they have negative numbers, and lines behind them have their values.
+    """
 
     def blocks() -> Iterator[Rows]:
         for lines in file.blocks():
@@ -140,7 +144,7 @@ def values_of_file(engine: CpuEngine, file: Lines) -> Iterator[Numbers]:
             file.number += rows.lines
             yield rows
 
-    return (rows.values for rows in all_right(file.name, blocks()))
+    return (rows.values for rows in all_right(file.name, blocks(), keep_going=keep_going))
 
 
 def read_lines(engine: CpuEngine, text: Bytes, first_line: int = 1) -> Rows:

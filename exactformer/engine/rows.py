@@ -60,12 +60,16 @@ class Block(Protocol):
 SomeBlock = TypeVar("SomeBlock", bound=Block)
 
 
-def all_right(name: str, blocks: Iterable[SomeBlock]) -> Iterator[SomeBlock]:
-    """The rows of a file, up to the first bad one. At the end the bad ones are told."""
+def all_right(
+    name: str, blocks: Iterable[SomeBlock], *, keep_going: bool = False
+) -> Iterator[SomeBlock]:
+    """The rows of a file, up to the first block with a bad one; all of them with `keep_going`. At
+    the end the bad ones are told.
+    """
     checked = Checked(name)
     for rows in blocks:
         checked.add(rows.lines, rows.bad, rows.errors.values())
-        if not checked.bad:
+        if keep_going or not checked.bad:
             yield rows
     checked.require_right()
 

@@ -125,6 +125,19 @@ class Lines:
 
     def read(self, read: Callable[[bytes, int], T], first: int = 1) -> Iterator[T]:
         """`read` of each line from the first on, and its number; see `all_right`."""
+        return all_right(self.name, self._attempts(read, first))
+
+    def read_on(self, read: Callable[[bytes, int], T], checked: "Checked") -> Iterator[T | None]:
+        """`read` of each line, None for each bad one, which `checked` then knows of."""
+        for result in self._attempts(read, 1):
+            is_bad = isinstance(result, ExpressionError)
+            checked.add(1, int(is_bad), [result] if is_bad else [])
+            yield None if is_bad else result
+
+    def _attempts(
+        self, read: Callable[[bytes, int], T], first: int
+    ) -> Iterator[T | ExpressionError]:
+        """What `read` makes of each line from the first on, or its error."""
 
         def attempt(line: bytes, number: int) -> T | ExpressionError:
             try:
@@ -132,8 +145,7 @@ class Lines:
             except ExpressionError as error:
                 return error
 
-        lines = (attempt(line, number) for number, line in self if number >= first)
-        return all_right(self.name, lines)
+        return (attempt(line, number) for number, line in self if number >= first)
 
 
 def _too_long(name: str, line: int) -> ValueError:
