@@ -112,6 +112,23 @@ class Weights(Remembering):
         return Weights(G_PE, W_Q, W_K, self.f.to(device), *moved)
 
 
+@dataclass(frozen=True)
+class Tap:
+    """Is passed each intermediate by its name; the iteration goes on with what `see` returns.
+
+    pattern   whether to compute the attention pattern too, which takes n times n numbers.
+    """
+
+    see: Callable[[str, Tensor], Tensor]
+    pattern: bool = False
+
+    def __call__(self, name: str, value: Tensor) -> Tensor:
+        return self.see(name, value)
+
+
+NO_TAP = Tap(lambda name, value: value)
+
+
 class Step(NamedTuple):
     """One iteration with all that happened in it; X is the state after it."""
 
@@ -201,15 +218,47 @@ def typed_attention(
     return X.new_zeros(ids.numel(), S * D).index_copy_(0, where, routed).view(*ids.shape, S * D)
 
 
+def attention_pattern(
+    X: Float[Tensor, "... n D"],
+    ids: Int[Tensor, "... n"],
+    W_Q: Float[Tensor, "... D h"],
+    W_K: Float[Tensor, "... D h"],
+) -> Float[Tensor, "... n n"]:
+    """Q K^T within each cluster, zero elsewhere: how much each position receives of each other."""
+    Q, K = (X @ W.to(X.dtype) for W in (W_Q, W_K))  # Eqs. 10 and 11
+    together = (ids.unsqueeze(-1) == ids.unsqueeze(-2)) & (ids > 0).unsqueeze(-1)
+    return Q @ K.mT * together
+
+
+def attend_by_pattern(
+    pattern: Float[Tensor, "... n n"],
+    X: Float[Tensor, "... n D"],
+    R: Int[Tensor, "... n"] | None = None,
+    S: int = 1,
+) -> Float[Tensor, "... n SD"]:
+    """What `typed_attention` gives, as (Q K^T) X, for a pattern that was looked at or changed."""
+    slot = torch.zeros_like(X[..., 0]) if R is None else (R - 1).clamp(0, S - 1)
+    return torch.cat([pattern @ (X * (slot == s).unsqueeze(-1)) for s in range(S)], -1)  # Eq. 12
+
+
 def evaluate_clusters(
-    tokens: Float[Tensor, "... n D"], ids: Int[Tensor, "... n"], weights: Weights
+    tokens: Float[Tensor, "... n D"],
+    ids: Int[Tensor, "... n"],
+    weights: Weights,
+    tap: Tap = NO_TAP,
 ) -> tuple[Int[Tensor, "... n"] | None, Float[Tensor, "... n SD"], Float[Tensor, "... n D"]]:
     """R, H and Z: what each position of a cluster receives, and what the feedforward makes of it.
     A proof is about this, whichever spans the clusters are.
     """
-    R = None if weights.G_R is None else ranks(tokens, ids, weights.G_R)
-    H = typed_attention(tokens, ids, weights.W_Q, weights.W_K, R, weights.f.slots)
-    return R, H, weights.f(H)
+    W_Q, W_K, S = weights.W_Q, weights.W_K, weights.f.slots
+    R = None if weights.G_R is None else tap("R", ranks(tokens, ids, weights.G_R))
+    if tap.pattern:
+        pattern = tap("pattern", attention_pattern(tokens, ids, W_Q, W_K))
+        H = attend_by_pattern(pattern, tokens, R, S)
+    else:
+        H = typed_attention(tokens, ids, W_Q, W_K, R, S)
+    H = tap("H", H)
+    return R, H, tap("Z", weights.f(H))
 
 
 def gated_residual(
@@ -228,15 +277,17 @@ def iterate(
     weights: Weights,
     inside: Bool[Tensor, "... n"],
     A: Int[Tensor, "... n 2"] | None = None,
+    tap: Tap = NO_TAP,
 ) -> Step:
     """One iteration; A are the depth counts of X, if they are known."""
-    tokens = read_tokens(X, weights)
-    A = depth_counts(tokens, weights.G_PE) if A is None else A
-    P = reduction_mask(A, inside)
-    ids = clusters(P)
-    R, H, Z = evaluate_clusters(tokens, ids, weights)
-    Y = (Z > 0).to(X.dtype)
-    return Step(A, P, ids, R, H, Z, Y, gated_residual(X, P, write_tokens(Y, weights)))
+    tokens = tap("tokens", read_tokens(X, weights))
+    A = tap("A", depth_counts(tokens, weights.G_PE) if A is None else A)
+    P = tap("P", reduction_mask(A, inside))
+    ids = tap("ids", clusters(P))
+    R, H, Z = evaluate_clusters(tokens, ids, weights, tap)
+    Y = tap("Y", (Z > 0).to(X.dtype))
+    X = tap("X", gated_residual(X, P, write_tokens(Y, weights)))
+    return Step(A, P, ids, R, H, Z, Y, X)
 
 
 def run(
@@ -273,7 +324,10 @@ def finish(
 
 
 def steps(
-    X: Float[Tensor, "... n D"], weights: Weights, inside: Bool[Tensor, "... n"]
+    X: Float[Tensor, "... n D"],
+    weights: Weights,
+    inside: Bool[Tensor, "... n"],
+    tap: Tap = NO_TAP,
 ) -> Iterator[Step]:
     """The iterations of `run`, one by one.
 
@@ -287,7 +341,7 @@ def steps(
         running = ~halted(A) & (iteration < limit)
         if not running.any():
             return
-        step = iterate(X, weights, inside & running.unsqueeze(-1), A)
+        step = iterate(X, weights, inside & running.unsqueeze(-1), A, tap)
         yield step
         X, iteration = step.X, iteration + 1
 

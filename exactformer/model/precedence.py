@@ -56,7 +56,14 @@ from torch.nn.functional import pad
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 from exactformer.domains.expression import EMPTY
-from exactformer.model.circuit import Weights, depth_counts, read_tokens, write_tokens
+from exactformer.model.circuit import (
+    NO_TAP,
+    Tap,
+    Weights,
+    depth_counts,
+    read_tokens,
+    write_tokens,
+)
 from exactformer.model.encode import encode
 from exactformer.model.levels import Levels, Reading, Written, levels_of, read, write
 from exactformer.model.scan import scan_from_right
@@ -160,14 +167,14 @@ def try_steps(
 
 
 def compose(
-    folds: Folds, holes: Int[Tensor, " m"], weights: Weights, V: int
+    folds: Folds, holes: Int[Tensor, " m"], weights: Weights, V: int, tap: Tap = NO_TAP
 ) -> tuple[Int[Tensor, " s"], Int[Tensor, "s W"]]:
     """c and M', in which a step waits for nothing but the value in its span's hole."""
     known, span, is_first = folds.known, folds.span, folds.operator == 0
     acts = (~is_first).nonzero().squeeze(-1)
     tried = try_steps(folds.operator[acts], folds.side[acts], known[acts], weights, V)
     M = known.unsqueeze(-1).repeat(1, V + 1).index_copy_(0, acts, tried)
-    c = scan_from_right(M, V)
+    c = tap("c", scan_from_right(M, V))
     before = pad(c, (0, 1), value=V)[1:]  # as it arrives at each step
 
     meets = (folds.hole & ~is_first & (holes[span] == 1)).nonzero().squeeze(-1)
@@ -181,32 +188,40 @@ def compose(
 
 
 def iterate(
-    X: Float[Tensor, "B n D"], weights: Weights, levels: Levels, V: int, reading: Reading
+    X: Float[Tensor, "B n D"],
+    weights: Weights,
+    levels: Levels,
+    V: int,
+    reading: Reading,
+    tap: Tap = NO_TAP,
 ) -> Step:
     """One iteration of a state that has spans, of which `reading` are the tokens."""
     D = weights.G_PE.shape[-1]
     written = write(reading, levels.H, len(X))
     tokens = encode(written.ids, D, X.dtype)
-    A = depth_counts(tokens, weights.G_PE)
+    A = tap("A", depth_counts(tokens, weights.G_PE))
     entries = enter(tokens, A)
     holes = count_holes(entries)
     folds = fold(entries, written, reading, levels, V)
-    c, M = compose(folds, holes, weights, V)
-    u = scan_from_right(M, V)[folds.start]
-    top = outermost(u, holes, V)
+    c, M = compose(folds, holes, weights, V, tap)
+    M = tap("M", M)
+    u = tap("u", scan_from_right(M, V)[folds.start])
+    top = tap("top", outermost(u, holes, V))
     token_of = reading.at[written.source]  # where in X each place was put
     finished = token_of[entries.position[(u < V)[entries.ids - 1]]]
     P = torch.zeros(X.shape[:2], dtype=torch.bool, device=X.device)
     P.view(-1)[finished] = True
+    P = tap("P", P)
     opens = entries.ids != pad(entries.ids, (1, 0))[:-1]
     first = torch.empty_like(u).index_copy_(0, entries.ids[opens] - 1, entries.position[opens])
-    Y = write_tokens(encode(FIRST_VALUE + u[top], D, X.dtype), weights)
+    Y = tap("Y", encode(FIRST_VALUE + u[top], D, X.dtype))
     rows = X.flatten(0, 1).index_fill(0, finished, 0)
-    X = rows.index_copy_(0, token_of[first[top]], Y).view_as(X)
+    X = rows.index_copy_(0, token_of[first[top]], write_tokens(Y, weights)).view_as(X)
+    X = tap("X", X)
     return Step(reading, written, A, entries, holes, folds, c, M, u, top, P, X)
 
 
-def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int) -> Iterator[Step]:
+def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int, tap: Tap = NO_TAP) -> Iterator[Step]:
     """Iterations until every sequence has halted; each leaves fewer tokens.
 
     A sequence that no expression leads to, or that is left with spans of no value, stays as it is,
@@ -218,7 +233,7 @@ def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int) -> Iterator[Step]
         reading = read(tokens, depth_counts(tokens, weights.G_PE), levels, V)
         if not len(reading.at):
             return
-        step = iterate(X, weights, levels, V, reading)
+        step = iterate(X, weights, levels, V, reading, tap)
         if not step.P.any():
             return
         yield step

@@ -68,6 +68,8 @@ from torch.nn.functional import pad
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
 from exactformer.model.alike import first_alike
 from exactformer.model.circuit import (
+    NO_TAP,
+    Tap,
     Weights,
     depth_counts,
     evaluate_clusters,
@@ -137,7 +139,7 @@ def count_holes(entries: Entries) -> Int[Tensor, " m"]:
 
 
 def try_values(
-    entries: Entries, values: Int[Tensor, "h m"], weights: Weights
+    entries: Entries, values: Int[Tensor, "h m"], weights: Weights, tap: Tap = NO_TAP
 ) -> Float[Tensor, "h e D"]:
     """Z, in h trials: what each entry becomes if the hole of each span holds a given value."""
     if not len(entries.ids):
@@ -147,7 +149,7 @@ def try_values(
     )
     tokens = torch.where(entries.hole.unsqueeze(-1), put, entries.tokens)
     clusters = (entries.ids != pad(entries.ids, (1, 0))[:-1]).cumsum(0)
-    return evaluate_clusters(tokens, clusters.expand(len(values), -1), weights)[-1]
+    return evaluate_clusters(tokens, clusters.expand(len(values), -1), weights, tap)[-1]
 
 
 def span_values(
@@ -193,30 +195,41 @@ def reduce(
     entries: Entries,
     inner: Int[Tensor, " m"],
     weights: Weights,
+    tap: Tap = NO_TAP,
 ) -> Float[Tensor, "B n D"]:
     """The paper's Eqs. 10 to 13 on the spans of `entries`, with the value `inner` in each one's
     hole; zero in the other positions that are finished.
     """
-    Y = (try_values(entries, inner.unsqueeze(0), weights)[0] > 0).to(X.dtype)
+    Z = try_values(entries, inner.unsqueeze(0), weights, tap)[0]
+    Y = tap("Y", (Z > 0).to(X.dtype))
     rows = X.flatten(0, 1).index_fill(0, finished, 0)
     return rows.index_copy_(0, entries.position, write_tokens(Y, weights)).view_as(X)
 
 
-def iterate(X: Float[Tensor, "B n D"], weights: Weights, V: int, A: Int[Tensor, "B n 2"]) -> Step:
+def iterate(
+    X: Float[Tensor, "B n D"],
+    weights: Weights,
+    V: int,
+    A: Int[Tensor, "B n 2"],
+    tap: Tap = NO_TAP,
+) -> Step:
     """One iteration of a state that has spans; A are its depth counts."""
+    A = tap("A", A)
     entries = enter(read_tokens(X, weights), A)
     holes = count_holes(entries)
-    F = speculate(entries, holes, weights, V)
-    u = scan_from_right(F, V)
-    top = outermost(u, holes, V)
+    F = tap("F", speculate(entries, holes, weights, V))
+    u = tap("u", scan_from_right(F, V))
+    top = tap("top", outermost(u, holes, V))
     finished = entries.position[(u < V)[entries.ids - 1]]
     P = torch.zeros_like(A[..., 0], dtype=torch.bool)
     P.view(-1)[finished] = True
-    X = reduce(X, finished, entries.of(top), pad(u, (0, 1), value=V)[1:], weights)
+    P = tap("P", P)
+    inner = pad(u, (0, 1), value=V)[1:]
+    X = tap("X", reduce(X, finished, entries.of(top), inner, weights, tap))
     return Step(A, entries, holes, F, u, top, P, X)
 
 
-def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int) -> Iterator[Step]:
+def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int, tap: Tap = NO_TAP) -> Iterator[Step]:
     """Iterations until every sequence has halted; each leaves fewer spans.
 
     A sequence whose parentheses do not match, or that is left with spans of no value, stays as it
@@ -226,7 +239,7 @@ def steps(X: Float[Tensor, "B n D"], weights: Weights, V: int) -> Iterator[Step]
         A = depth_counts(read_tokens(X, weights), weights.G_PE)
         if not (matched(A) & ~halted(A)).any():
             return
-        step = iterate(X, weights, V, A)
+        step = iterate(X, weights, V, A, tap)
         if not step.P.any():
             return
         yield step
