@@ -15,10 +15,11 @@ from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, show, suggestion
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
-from exactformer.interp.module import CircuitModule, Key, Patch, Run, run
+from exactformer.interp.module import Key, LayerModule, Patch, Run, run
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
 from exactformer.model.iterations import Iterations, check_iterations
+from exactformer.model.layers import layer_of
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import from_file, to_file
@@ -216,9 +217,7 @@ class Model(Remembering):
     def _require_exact(self, iterations: Iterations) -> None:
         """Spans of other weights may become anything, which cannot be composed."""
         check_iterations(iterations)
-        if self.algebra.notation is Notation.PLAIN:
-            return  # its layer takes a span that is no value for one that waits
-        if iterations == "log" and not self._findings.exact:
+        if layer_of(self.algebra, iterations).proved and not self._findings.exact:
             raise ValueError(
                 f"iterations by the logarithm need weights that are certified exact; not so here: "
                 f"{'; '.join(self._findings.failed)}. "
@@ -249,19 +248,43 @@ class Model(Remembering):
         self._require_exact(iterations)
         return trace(self.algebra, self.weights, expression, iterations, observe)
 
-    def run(self, text: Text, patch: Mapping[Key, Patch] | None = None) -> Run:
+    def run(
+        self,
+        text: Text,
+        patch: Mapping[Key, Patch] | None = None,
+        iterations: Iterations = "depth",
+        *,
+        pattern: bool = False,
+    ) -> Run:
         """The transformer on one expression, with every intermediate kept and any of them patched.
 
         patch   what to do at (iteration, name), such as (1, "P"): a function of the tensor there,
                 or a tensor to put in its place. The run goes on with the result.
+        pattern keep the attention pattern, too, which takes n times n numbers.
         """
-        return run(self.algebra, self.weights, self._expression(text), patch)
+        expression = self._expression(text)
+        self._require_exact(iterations)
+        return run(self.algebra, self.weights, expression, patch, iterations, pattern=pattern)
 
-    def module(self, *, straight_through: bool = False) -> CircuitModule:
+    def module(
+        self,
+        iterations: Iterations = "depth",
+        *,
+        straight_through: bool = False,
+        pattern: bool = False,
+    ) -> LayerModule:
         """The transformer as a `torch.nn.Module` with copies of the weights and a tap for each
-        intermediate. With `straight_through`, gradients pass the thresholds.
+        intermediate. With `straight_through`, gradients pass the thresholds; with `pattern`, the
+        attention pattern passes a tap, too.
         """
-        return CircuitModule(self.algebra, self.weights, straight_through=straight_through)
+        self._require_exact(iterations)
+        return LayerModule(
+            self.algebra,
+            self.weights,
+            iterations,
+            straight_through=straight_through,
+            pattern=pattern,
+        )
 
     def _expression(self, text: Text) -> Expression:
         expression = text if isinstance(text, Expression) else parse(self.algebra, text)

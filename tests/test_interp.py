@@ -11,7 +11,6 @@ import exactformer as ef
 from exactformer.domains.sampling import draw
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.intervene import Intervention, intervene
-from exactformer.interp.module import TAPS
 from exactformer.model import circuit
 from exactformer.named import SHIPPED
 from tests.algebras import ALGEBRAS, MODULO_7
@@ -28,7 +27,7 @@ def kinds(algebra: ef.Algebra) -> list[ef.Model]:
 
 
 def test_the_module_is_the_model_to_the_bit(algebra):
-    """The wiring is written twice, here and in `circuit.iterate`: they are the same."""
+    """The states and intermediates of the module are those of `circuit.steps`."""
     expressions = [e for d in (0, 1, 4) for e in draw(algebra, d, 6, np.random.default_rng(d))]
     for model in kinds(algebra):
         for straight_through in (False, True):
@@ -39,7 +38,7 @@ def test_the_module_is_the_model_to_the_bit(algebra):
             assert module.iteration == len(steps) == 4
             assert torch.equal(last, steps[-1].X)
             for number, step in enumerate(steps, start=1):
-                for name in TAPS:
+                for name in circuit.Step._fields:
                     of_step = getattr(step, name)
                     assert ((number, name) in cache) == (of_step is not None)
                     assert of_step is None or torch.equal(cache[number, name], of_step)

@@ -269,6 +269,10 @@ class Algebra:
                 f"{self.name!r} is in {self.notation.value} notation"
             )
 
+    def layer(self, iterations: str) -> str:
+        """The name of the layer that reads its expressions: plain notation has one of its own."""
+        return "plain" if self.notation is Notation.PLAIN else iterations
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Copied and sent between processes as plain data."""
         return Algebra.from_dict, (self.to_dict(),)

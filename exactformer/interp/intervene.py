@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from exactformer.interp.causal import CausalGraph
-from exactformer.interp.module import CircuitModule, Key, Patch
+from exactformer.interp.module import Key, LayerModule, Patch
 from exactformer.model.circuit import write_tokens
 
 
@@ -19,7 +19,7 @@ class Intervention(NamedTuple):
 
 
 @torch.no_grad()
-def intervene(module: CircuitModule, interventions: Sequence[Intervention]) -> list[str | None]:
+def intervene(module: LayerModule, interventions: Sequence[Intervention]) -> list[str | None]:
     """The model's answer to each expression, with its nodes set as soon as they are written.
 
     All run at once: the iterations of a batch are counted from the same start.

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.interp.causal import Edge, Node, causal_graph
-from exactformer.interp.module import CircuitModule
+from exactformer.interp.module import LayerModule
 from exactformer.model import circuit
 
 Weighted = dict[Edge, float]  # how much speaks for each edge
@@ -40,7 +40,7 @@ class _Runs:
     """The states of an expression, (n, D), and of its variants, (V, n, D), after each iteration."""
 
     def __init__(
-        self, module: CircuitModule, expression: Expression, count: int, rng: np.random.Generator
+        self, module: LayerModule, expression: Expression, count: int, rng: np.random.Generator
     ) -> None:
         batch = [expression, *variants(expression, count, rng)]
         with torch.no_grad():
@@ -130,7 +130,7 @@ def linear_probe(runs: _Runs, t: int) -> Shares:
 
 def _weigh(
     method: Callable[[_Runs, int], Shares],
-    module: CircuitModule,
+    module: LayerModule,
     expression: Expression,
     count: int,
     rng: np.random.Generator,

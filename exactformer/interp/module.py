@@ -1,10 +1,9 @@
 """The transformer as a `torch.nn.Module`, for the tools that know those.
 
-The layer is that of `model/circuit.py`, put together from the same functions. Between them, every
-intermediate passes through a tap, which hands it on: a forward hook there sees it, and replaces it
-by what the hook returns. `run_with_cache` keeps what passed, under the iteration (from 1) and the
-name: a cache by the name alone, as other tools have it, would keep the last iteration only. `run`
-is that of one expression.
+Each layer of `model/layers.py` passes its intermediates through a tap, which hands them on: a
+forward hook there sees each, and replaces it by what the hook returns. `run_with_cache` keeps what
+passed, under the iteration (from 1) and the name: a cache by the name alone, as other tools have
+it, would keep the last iteration only. `run` does so for one expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,31 +13,32 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exactformer.domains.algebra import OPEN, Algebra
+from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.plain import expect, show, suggestion
 from exactformer.domains.syntax import parse
-from exactformer.model import circuit
-from exactformer.model.circuit import Feedforward, Weights
+from exactformer.model.circuit import Feedforward, Tap, Weights
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.model.exact import product
 from exactformer.model.feedforward import MLP, Table, Units
+from exactformer.model.iterations import Iterations
+from exactformer.model.layers import PATTERN, layer_of
 
-Key = tuple[int, str]  # an iteration, from 1, and a name of TAPS; (0, "X") is the start
+Key = tuple[int, str]  # an iteration, from 1, and a name of a tap; (0, "X") is the start
 Cache = dict[Key, Tensor]
 Patch = Callable[[Tensor], Tensor] | Tensor  # what to make of a tensor, or what to put in its place
 
-BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E")
-TAPS = ("A", "P", "ids", "R", "H", "Z", "Y", "X")  # as in the glossary of model/circuit.py
+BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E", "G_L", "directions")
 
 
-class CircuitModule(nn.Module):
+class LayerModule(nn.Module):
     """A model's transformer: a state in, the state after the last iteration out.
 
     state_dict   `G_PE`, `W_Q`, `W_K`, with `G_R` and `E` where there are any, and the feedforward's
                  under `f.`. A perceptron's are parameters, all others are buffers.
-    taps         an identity for each of A, P, ids, R, H, Z, Y and X; each is passed once an
-                 iteration, R only where there is a rank gate.
+    taps         an identity for each intermediate of its layer: A, P, ids, R, pattern, H, Z, Y and
+                 X in the paper's. Each is passed once an iteration, R only where there is a rank
+                 gate, and the attention pattern only if `pattern` asks for it.
     iteration    the number of the one that is running, from 1: what a hook may ask for.
 
     The threshold Y = (Z > 0) has no gradient. So gradients reach from Z to H, to the perceptron and
@@ -48,18 +48,31 @@ class CircuitModule(nn.Module):
     """
 
     def __init__(
-        self, algebra: Algebra, weights: Weights, *, straight_through: bool = False
+        self,
+        algebra: Algebra,
+        weights: Weights,
+        iterations: Iterations = "depth",
+        *,
+        straight_through: bool = False,
+        pattern: bool = False,
     ) -> None:
         super().__init__()
-        algebra.require_parentheses("a module with taps")
         self.algebra = algebra
+        self.layer = layer_of(algebra, iterations)
+        self.pattern = pattern
+        if straight_through and not self.layer.straight_through:
+            raise ValueError(
+                f"straight_through: the layer {algebra.layer(iterations)!r} composes values, which "
+                f"have no gradient; that of iterations by the depth, in infix or prefix notation, "
+                f"passes gradients"
+            )
         self.straight_through = straight_through
         self.iteration = 0
         for name in BUFFERS:
             tensor = getattr(weights, name)
             self.register_buffer(name, None if tensor is None else tensor.detach().clone())
         self.f = _FeedforwardModule(weights.f)
-        self.taps = nn.ModuleDict({name: nn.Identity() for name in TAPS})
+        self.taps = nn.ModuleDict({name: nn.Identity() for name in self.layer.taps})
 
     @property
     def weights(self) -> Weights:
@@ -85,67 +98,55 @@ class CircuitModule(nn.Module):
         return [None if value == NO_VALUE else self.algebra.values[value] for value in found]
 
     def forward(self, X: Tensor, inside: Tensor) -> Tensor:
-        """Iterate until no parenthesis is left, as `circuit.steps` does."""
-        weights = self.weights
-        tokens = self._read_tokens(X, weights)
-        limit = (tokens[..., OPEN] > 0).sum(-1)
-        self.iteration = 0
-        while True:
-            A = circuit.depth_counts(tokens, weights.G_PE)
-            running = ~circuit.halted(A) & (self.iteration < limit)
-            if not running.any():
-                return X
-            self.iteration += 1
-            X = self._iterate(X, tokens, A, inside & running.unsqueeze(-1), weights)
-            tokens = self._read_tokens(X, weights)
+        """Iterate until every sequence has halted, and return the last state."""
+        weights, passed = self.weights, {"X": X}
 
-    def _iterate(
-        self, X: Tensor, tokens: Tensor, A: Tensor, inside: Tensor, weights: Weights
-    ) -> Tensor:
-        taps = self.taps
-        A = taps["A"](A)
-        P = taps["P"](circuit.reduction_mask(A, inside))
-        ids = taps["ids"](circuit.clusters(P))
-        R = None if weights.G_R is None else taps["R"](circuit.ranks(tokens, ids, weights.G_R))
-        S = weights.f.slots
-        H = taps["H"](circuit.typed_attention(tokens, ids, weights.W_Q, weights.W_K, R, S))
-        Z = taps["Z"](weights.f(H))
-        Y = taps["Y"](self._above((Z > 0).to(X.dtype), Z))
-        return taps["X"](circuit.gated_residual(X, P, circuit.write_tokens(Y, weights)))
+        def see(name: str, value: Tensor) -> Tensor:
+            if self.straight_through and name == "tokens" and weights.E is not None:
+                rows = product(passed["X"].flatten(0, -2), weights.E.mT)
+                value = _with_gradient(value, rows.view(value.shape).to(value.dtype))
+            elif self.straight_through and name == "Y":
+                value = _with_gradient(value, passed["Z"])
+            passed[name] = self.taps[name](value) if name in self.taps else value
+            return passed[name]
 
-    def _read_tokens(self, X: Tensor, weights: Weights) -> Tensor:
-        tokens = circuit.read_tokens(X, weights)
-        if weights.E is None or not self.straight_through:
-            return tokens
-        rows = product(X.flatten(0, -2), weights.E.mT).view(tokens.shape).to(X.dtype)
-        return self._above(tokens, rows)
-
-    def _above(self, hard: Tensor, soft: Tensor) -> Tensor:
-        """What a threshold gives, with the gradient of what it was given, if that is wanted."""
-        return hard + (soft - soft.detach()) if self.straight_through else hard
+        tap, taken = Tap(see, self.pattern), 0
+        self.iteration = 1
+        for step in self.layer.run(X, inside, weights, self.algebra, tap):
+            X, taken = step.X, taken + 1
+            self.iteration = taken + 1
+        self.iteration = taken
+        return X
 
     def run_with_cache(
-        self, X: Tensor, inside: Tensor, patch: Mapping[Key, Patch] | None = None
+        self,
+        X: Tensor,
+        inside: Tensor,
+        patch: Mapping[Key, Patch] | None = None,
+        *,
+        alone: bool = False,
     ) -> tuple[Tensor, Cache]:
         """The last state, and everything that passed a tap, patched where `patch` says so.
 
         patch   what to do at (iteration, name): a function of the tensor there, or a tensor to put
                 in its place; of the same shape and type. The run goes on with the result, which is
                 also what the cache has. (0, "X") is the state before the first iteration.
+        alone   whether X is a batch of one, whose axis of sequences patches and cache go without.
         """
         if patch is not None:
             expect(patch, Mapping, "a dictionary such as {(1, 'P'): function} for patch")
         waiting = dict(patch or {})
         for key in waiting:
-            check_key(key)
+            check_key(key, self.layer.taps)
         cache: Cache = {}
 
         def pass_by(name: str, value: Tensor) -> Tensor:
-            key = (self.iteration, name)
+            key, strip = (self.iteration, name), alone and name not in self.layer.flat
+            value = value[0] if strip else value
             if key in waiting:
                 value = _patched(key, waiting.pop(key), value)
             cache[key] = value
-            return value
+            return value.unsqueeze(0) if strip else value
 
         def hook(name: str) -> Callable[[nn.Module, tuple[Tensor, ...], Tensor], Tensor]:
             return lambda tap, given, value: pass_by(name, value)
@@ -160,17 +161,25 @@ class CircuitModule(nn.Module):
                 handle.remove()
         for key in waiting:
             ended = f"it ended after {self.iteration} iteration{'s' * (self.iteration != 1)}"
-            why = "there is no rank gate" if key[1] == "R" else ended
+            why = self._absent(key[1]) or ended
             raise ValueError(f"patch {key}: the run did not come to this iteration and name: {why}")
         return X, cache
+
+    def _absent(self, name: str) -> str | None:
+        """Why these weights never pass a tap that their layer has."""
+        if name == "R" and self.G_R is None:
+            return "there is no rank gate"
+        return "it was not asked for" if name == PATTERN and not self.pattern else None
 
 
 @dataclass(frozen=True)
 class Run:
     """What came out, and what passed each tap: `cache[iteration, name]`, with iterations from 1.
 
-    Tensors have no axis of a batch: A is (n, 2); P, ids and R are (n,); H is (n, S*D); Z, Y and X
-    are (n, D). `cache[0, "X"]` is the state before the first iteration.
+    Tensors have no axis of a batch. In the paper's layer A is (n, 2); P, ids and R are (n,); the
+    attention pattern, if it was asked for, is (n, n); H is (n, S*D); Z, Y and X are (n, D). In the
+    other layers A, P and X are so, too, and the rest is span by span, as the glossaries of
+    `speculate.py` and `precedence.py` say. `cache[0, "X"]` is the state before the first iteration.
     """
 
     value: str | None  # None where it ends with anything but a single value
@@ -184,11 +193,14 @@ def run(
     weights: Weights,
     expression: Expression,
     patch: Mapping[Key, Patch] | None = None,
+    iterations: Iterations = "depth",
+    *,
+    pattern: bool = False,
 ) -> Run:
-    """One expression, with everything kept and with whatever patches are asked for."""
-    module = CircuitModule(algebra, weights)
+    """Run one expression, keep every intermediate, and patch those that are asked for."""
+    module = LayerModule(algebra, weights, iterations, pattern=pattern)
     X, inside = initial_state([expression], weights)
-    X, cache = module.run_with_cache(X[0], inside[0], patch)
+    X, cache = module.run_with_cache(X, inside, patch, alone=True)
     return Run(module.decode(X)[0], module.iteration, cache)
 
 
@@ -214,17 +226,22 @@ class _FeedforwardModule(nn.Module):
         return replace(self.made_of, **tensors)
 
 
-def check_key(key: Any) -> None:
+def check_key(key: Any, taps: Sequence[str]) -> None:
     """A key of a patch names an iteration and a tap."""
     pair = isinstance(key, tuple) and len(key) == 2
-    known = pair and type(key[0]) is int and key[1] in TAPS
+    known = pair and type(key[0]) is int and key[1] in taps
     if not known or key[0] < (0 if key[1] == "X" else 1):
         named = pair and isinstance(key[1], str)
-        hint = suggestion(key[1], TAPS) or suggestion(key[1].upper(), TAPS) if named else ""
+        hint = suggestion(key[1], taps) or suggestion(key[1].upper(), taps) if named else ""
         raise ValueError(
-            f"patch: expected an iteration from 1 and one of {', '.join(TAPS)}, such as (1, 'Y'), "
+            f"patch: expected an iteration from 1 and one of {', '.join(taps)}, such as (1, 'Y'), "
             f"or (0, 'X') for the start, found {key!r}{'' if known else hint}"
         )
+
+
+def _with_gradient(hard: Tensor, soft: Tensor) -> Tensor:
+    """What a threshold gives, with the gradient of what it was given."""
+    return hard + (soft - soft.detach())
 
 
 def _patched(key: Key, patch: Patch, value: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ import numpy as np
 
 from exactformer.interp.causal import CausalGraph, Edge, Node, with_ancestors
 from exactformer.interp.intervene import Intervention, intervene
-from exactformer.interp.module import CircuitModule
+from exactformer.interp.module import LayerModule
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class CircuitScore:
 def score_circuit(
     found: Iterable[tuple[tuple[int, int], tuple[int, int]]],
     truth: CausalGraph,
-    module: CircuitModule | None = None,
+    module: LayerModule | None = None,
     *,
     count: int = 16,
     seed: int = 0,

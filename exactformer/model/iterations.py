@@ -9,7 +9,6 @@ from typing import Literal, get_args
 
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import show, suggestion
 
 Iterations = Literal["depth", "log"]
@@ -25,7 +24,7 @@ def check_iterations(iterations: str) -> None:
 
 def by_depth(expression: Expression, iterations: Iterations) -> bool:
     """Whether the paper's layer is to run."""
-    return iterations == "depth" and expression.algebra.notation is not Notation.PLAIN
+    return expression.algebra.layer(iterations) == "depth"
 
 
 def most_iterations(expression: Expression, iterations: Iterations) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,11 +13,12 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
-from exactformer.model import packed, precedence, speculate
+from exactformer.model import packed
 from exactformer.model.circuit import Weights, finish
 from exactformer.model.encode import flat_positions, initial_state, read_values, require_countable
 from exactformer.model.iterations import Iterations, by_depth, most_iterations, require_feasible
 from exactformer.model.kinds import Kinds
+from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
 from exactformer.threads import one_thread
 
@@ -74,12 +76,12 @@ def _run(
     iterations: Iterations,
     observe: Callable[[int], None] = lambda positions: None,
 ) -> Found:
-    """In batches, by the weights as they are now."""
+    """Values and iterations, in batches, by the weights as they are now."""
     weights = fixed(weights)
-    if weights.G_L is None and iterations == "depth":
+    if layer_of(algebra, iterations).packed:
         run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
     else:
-        run, batches = _run_padded, _similar(expressions)
+        run, batches = partial(_run_padded, iterations), _similar(expressions)
     values, taken = torch.empty(2, len(expressions), dtype=torch.int64)
     for batch in batches:
         places = torch.from_numpy(np.asarray(batch))
@@ -119,16 +121,16 @@ def _run_packed(
 
 
 def _run_padded(
+    iterations: Iterations,
     algebra: Algebra,
     weights: Weights,
     expressions: Sequence[Expression],
     dtype: torch.dtype,
     observe: Callable[[int], None],
 ) -> Found:
-    """By the logarithmic layer, or that of plain notation."""
+    """The values and iterations by a layer that takes padded states."""
     X, inside = initial_state(expressions, weights, dtype)
-    layer = speculate if weights.G_L is None else precedence
-    steps = layer.steps(X, weights, len(algebra.values))
+    steps = layer_of(algebra, iterations).run(X, inside, weights, algebra)
     X, taken = finish(X, steps, lambda: observe(inside.numel()))
     return read_values(X, weights, algebra), taken
 

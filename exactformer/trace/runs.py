@@ -1,6 +1,6 @@
 """Runs of one expression in which every intermediate is kept."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any
 
@@ -8,11 +8,11 @@ import torch
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression, packs
-from exactformer.domains.notation import Notation
 from exactformer.model import circuit, precedence, speculate
 from exactformer.model.circuit import Weights, read_tokens
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
-from exactformer.model.iterations import Iterations, by_depth
+from exactformer.model.iterations import Iterations
+from exactformer.model.layers import layer_of
 from exactformer.model.precedence import LEFT_KNOWN, PREFIX, RIGHT_KNOWN
 from exactformer.model.remembered import fixed
 from exactformer.trace.shown import (
@@ -43,18 +43,12 @@ def trace(
     """
     weights = fixed(weights)
     X, inside = initial_state([expression], weights)
-    steps: Iterator[Any]
-    if by_depth(expression, iterations):
-        steps, kept = circuit.steps(X, weights, inside), _by_depth
-    elif algebra.notation is Notation.PLAIN:
-        steps, kept = precedence.steps(X, weights, len(algebra.values)), _in_plain_notation
-    else:
-        steps, kept = speculate.steps(X, weights, len(algebra.values)), _by_logarithm
+    explained = EXPLAINED[algebra.layer(iterations)]
     tokens, traced = _symbols(algebra, read_tokens(X, weights)[0]), []
-    for step in steps:
+    for step in layer_of(algebra, iterations).run(X, inside, weights, algebra):
         X = step.X
         state = _symbols(algebra, read_tokens(X, weights)[0])
-        traced.append(kept(algebra, step, tokens, state))
+        traced.append(explained(algebra, step, tokens, state))
         observe(traced[-1])
         tokens = state
     value = int(read_values(X, weights, algebra)[0])
@@ -240,3 +234,11 @@ def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:
 
 def _counts(algebra: Algebra, row: torch.Tensor) -> dict[str, int]:
     return {algebra.vocabulary[i]: int(row[i]) for i in row.nonzero().flatten().tolist()}
+
+
+# What an iteration of each layer was, by the layer's name.
+EXPLAINED: dict[str, Callable[[Algebra, Any, list[str], list[str]], Any]] = {
+    "depth": _by_depth,
+    "log": _by_logarithm,
+    "plain": _in_plain_notation,
+}

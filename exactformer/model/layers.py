@@ -1,0 +1,97 @@
+"""The layers by name: how each iterates, which intermediates pass its tap, and what it can do.
+
+This is the one place that knows which layers there are. An algebra names the layer that reads it
+(`Algebra.layer`); whoever runs, caches, patches or explains a run asks for no more than this table.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from exactformer.domains.algebra import Algebra
+from exactformer.model import circuit, precedence, speculate
+from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
+from exactformer.model.iterations import Iterations
+
+PATTERN = "pattern"  # the tap of the attention pattern, which is computed on demand only
+
+
+@runtime_checkable
+class Steps(Protocol):
+    """The iterations of a layer from the state X, for an algebra of V values."""
+
+    def __call__(
+        self, X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+    ) -> Iterator[Reduced]: ...
+
+
+@dataclass(frozen=True)
+class Layer:
+    """What a layer does and offers.
+
+    taps              names of the intermediates, as in the glossary of the layer's file.
+    flat              the taps that hold the spans of all sequences together; the others have an
+                      axis of sequences in front.
+    packed            whether `packed.py` has the same states for less work.
+    proved            whether it runs weights with a proof only.
+    straight_through  whether gradients can pass its thresholds.
+    """
+
+    steps: Steps
+    taps: tuple[str, ...]
+    flat: frozenset[str] = frozenset()
+    packed: bool = False
+    proved: bool = False
+    straight_through: bool = False
+
+    def run(
+        self, X: Tensor, inside: Tensor, weights: Weights, algebra: Algebra, tap: Tap = NO_TAP
+    ) -> Iterator[Reduced]:
+        """The iterations from the state X of expressions of an algebra, until all have halted."""
+        return self.steps(X, inside, weights, len(algebra.values), tap)
+
+
+def _by_depth(
+    X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+) -> Iterator[Reduced]:
+    return circuit.steps(X, weights, inside, tap)
+
+
+def _by_logarithm(
+    X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+) -> Iterator[Reduced]:
+    return speculate.steps(X, weights, V, tap)
+
+
+def _in_plain_notation(
+    X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+) -> Iterator[Reduced]:
+    return precedence.steps(X, weights, V, tap)
+
+
+LAYERS: dict[str, Layer] = {
+    "depth": Layer(
+        _by_depth,
+        taps=("A", "P", "ids", "R", PATTERN, "H", "Z", "Y", "X"),
+        packed=True,
+        straight_through=True,
+    ),
+    "log": Layer(
+        _by_logarithm,
+        taps=("A", "F", "u", "top", "P", "R", PATTERN, "H", "Z", "Y", "X"),
+        flat=frozenset({"F", "u", "top", "Y"}),
+        proved=True,
+    ),
+    "plain": Layer(
+        _in_plain_notation,
+        taps=("A", "c", "M", "u", "top", "P", "Y", "X"),
+        flat=frozenset({"c", "M", "u", "top", "Y"}),
+    ),
+}
+
+
+def layer_of(algebra: Algebra, iterations: Iterations) -> Layer:
+    """The layer that reads expressions of an algebra."""
+    return LAYERS[algebra.layer(iterations)]

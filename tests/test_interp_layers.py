@@ -1,0 +1,127 @@
+"""Looking inside the other layers: iterations by the logarithm, and plain notation."""
+
+import numpy as np
+import pytest
+import torch
+
+import exactformer as ef
+from exactformer.model.layers import LAYERS, layer_of
+from tests.algebras import MODULO_7
+
+CASES = [
+    pytest.param(ef.load("boolean/7520"), "log", id="learned-log"),
+    pytest.param(ef.load("listops/7520"), "log", id="prefix-log"),
+    pytest.param(ef.construct(MODULO_7), "log", id="ordered-log"),
+    pytest.param(ef.construct(ef.boolean(), dense=True), "log", id="dense-log"),
+    pytest.param(ef.construct(ef.boolean_plain()), "depth", id="plain"),
+    pytest.param(ef.load("arithmetic/7520", ef.arithmetic_plain()), "log", id="learned-plain"),
+    pytest.param(ef.construct(ef.boolean_plain(), dense=True), "depth", id="dense-plain"),
+]
+
+
+def problems(model: ef.Model) -> list[ef.Expression]:
+    rng = np.random.default_rng(3)
+    return [e for depth in range(5) for e in ef.draw(model.algebra, depth, 4, rng)]
+
+
+@pytest.mark.parametrize(("model", "iterations"), CASES)
+def test_a_run_gives_the_value_and_keeps_every_tap(model, iterations):
+    layer = layer_of(model.algebra, iterations)
+    for expression in problems(model):
+        run = model.run(expression, iterations=iterations)
+        assert run.value == ef.oracle(expression)
+        assert run.iterations == model.outcomes([expression], iterations)[0].iterations
+        n = len(expression.positions)
+        for number in range(1, run.iterations + 1):
+            assert {name for i, name in run.cache if i == number} <= set(layer.taps)
+            assert run.cache[number, "P"].shape == (n,)
+            assert run.cache[number, "X"].shape == (n, len(model.algebra.vocabulary))
+
+
+@pytest.mark.parametrize(("model", "iterations"), CASES)
+def test_a_module_runs_a_batch_and_hooks_hear_it(model, iterations):
+    module, heard = model.module(iterations), []
+    expressions = problems(model)
+    handles = [
+        tap.register_forward_hook(lambda tap, given, value, name=name: heard.append(name))
+        for name, tap in module.taps.items()
+    ]
+    with torch.no_grad():
+        last = module(*module.encode(expressions))
+    for handle in handles:
+        handle.remove()
+    assert module.decode(last) == [ef.oracle(e) for e in expressions]
+    assert heard.count("X") == module.iteration == heard.count("A")
+
+
+@pytest.mark.parametrize(("model", "iterations"), CASES)
+def test_a_patch_of_what_is_written_changes_the_answer(model, iterations):
+    algebra = model.algebra
+    for expression in problems(model)[8:]:
+        taken = model.run(expression, iterations=iterations).iterations
+        for value in algebra.values[:3]:
+            row = torch.zeros(len(algebra.vocabulary))
+            row[algebra.token_ids[value]] = 1
+
+            def write(Y, row=row):
+                return torch.where(Y.any(-1, keepdim=True), row, Y)
+
+            patched = model.run(expression, {(taken, "Y"): write}, iterations)
+            assert patched.value == value
+
+
+def test_a_patch_of_the_values_of_spans_acts_in_plain_notation():
+    model = ef.construct(ef.boolean_plain())
+    zero, unknown = model.algebra.values.index("0"), len(model.algebra.values)
+
+    def none_is_true(u):
+        return torch.where(u < unknown, zero, u)
+
+    assert model.run("1&1|0&1").value == "1"
+    assert model.run("1&1|0&1", {(1, "u"): none_is_true}).value == "0"
+
+
+def test_gradients_pass_the_thresholds_of_the_papers_layer_only():
+    for model, iterations in [(ef.construct(ef.boolean()), "log"), (CASES[4].values[0], "depth")]:
+        with pytest.raises(ValueError, match=r"straight_through: the layer '(log|plain)' composes"):
+            model.module(iterations, straight_through=True)
+    module = ef.construct(ef.boolean(), "closed").module("log")
+    X, inside = module.encode(["((1&0)|1)"])
+    _, cache = module.run_with_cache(X, inside)
+    cache[1, "Z"].sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in module.f.parameters())
+
+
+def test_weights_without_a_proof_are_refused_by_the_logarithm():
+    model = ef.construct(ef.boolean())
+    gate = model.weights.G_PE.clone()
+    gate[3] = 1
+    broken = ef.Model(
+        model.algebra, type(model.weights)(**{**vars_of(model.weights), "G_PE": gate})
+    )
+    for ask in (broken.module, lambda way: broken.run("(1&0)", iterations=way)):
+        with pytest.raises(ValueError, match="need weights that are certified exact"):
+            ask("log")
+
+
+def vars_of(weights):
+    return {name: getattr(weights, name) for name in weights.__dataclass_fields__}
+
+
+def test_the_attention_pattern_is_kept_on_demand_and_can_be_cut():
+    model = ef.load("boolean/7520")
+    run = model.run("((1|0)&(~0))", pattern=True)
+    whole = run.cache[1, "pattern"]
+    assert whole.shape == (12, 12)
+    X, H = run.cache[0, "X"], run.cache[1, "H"]
+    assert torch.equal(whole @ X, H)
+    assert not whole[run.cache[1, "ids"] == 0].any()
+    cut = model.run("((1|0)&(~0))", {(1, "pattern"): torch.zeros_like}, pattern=True)
+    assert not cut.cache[1, "H"].any()
+    with pytest.raises(ValueError, match=r"pattern.*it was not asked for"):
+        model.run("((1|0)&(~0))", {(1, "pattern"): torch.zeros_like})
+
+
+def test_every_layer_is_named_by_some_algebra():
+    named = {a.layer(way) for a in (ef.boolean(), ef.boolean_plain()) for way in ("depth", "log")}
+    assert named == LAYERS.keys()
