@@ -122,6 +122,7 @@ class Model(Remembering):
             )
             return several[0]
         self = fixed(self)  # all of it by the weights as they are now
+        expect(texts, Iterable, "an expression or several, such as a list of texts")
         texts = list(texts)
         expressions: list[Expression] | None = None
         plain = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))

@@ -5,10 +5,11 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from types import NoneType
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
-from exactformer.domains.plain import suggestion
+from exactformer.domains.plain import expect, suggestion
 from exactformer.domains.precedence import Level
 
 
@@ -51,6 +52,7 @@ def boolean_plain() -> Algebra:
 @cache
 def arithmetic(modulus: int = 10) -> Algebra:
     """Sums and products of whole numbers modulo `modulus`."""
+    expect(modulus, int, "a whole number as modulus")
     if modulus < 2:
         raise ValueError(f"expected a modulus of 2 or more, found {modulus}")
     values = tuple(str(i) for i in range(modulus))
@@ -97,6 +99,8 @@ def listops(
     as in the paper, or the floor of their "mean", as in the published data sets.
     `operators` are some of MAX, MIN, MED, SM (the sum modulo 10), PM (the product), FIRST and LAST.
     """
+    expect(max_fan_in, (int, NoneType), "a whole number or None as max_fan_in")
+    expect(operators, tuple, "operators such as ('MAX', 'MIN')")
     if max_fan_in is not None and max_fan_in < 2:
         raise ValueError(f"expected a fan-in bound of 2 or more, found {max_fan_in}")
     if median not in ("lower", "mean"):
