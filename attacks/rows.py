@@ -292,7 +292,8 @@ def problem(sheet: Sheet, case: Damaged, name: str, result: tuple[int, str, str]
     worth = [sheet.answer(line) for line in lines]
     found = json.loads(printed)
     if sheet.label is None:
-        return None if (status, found) == (0, worth) else f"found {found}, expected {worth}"
+        values = found["values"]
+        return None if (status, values) == (0, worth) else f"found {values}, expected {worth}"
     labels = [sheet.fields(line)[sheet.label].strip() for line in lines]
     wrong = [
         {"line": i, "expected": label, "found": value}

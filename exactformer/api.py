@@ -18,7 +18,12 @@ from exactformer.engine.choice import EngineName, require_transformer, soon_made
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
-from exactformer.model.iterations import Iterations, check_iterations
+from exactformer.model.iterations import (
+    MOST_WORK,
+    Iterations,
+    check_iterations,
+    require_feasible,
+)
 from exactformer.model.layers import layer_of
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import Remembering, fixed, remembered
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
 
 MANY = 1 << 16  # characters of texts; more are not parsed before there is an engine to read them
+UNBOUNDED = 'evaluate(text) may use certified tables, and evaluate(text, "model") has no bound'
 
 Text = str | bytes | Expression
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
@@ -38,7 +44,7 @@ FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 @dataclass(frozen=True, eq=False)
 class Model(Remembering):
-    """A transformer for an algebra. Call it on the text of an expression.
+    """A transformer for an algebra. Calling it on the text of an expression runs it.
 
     Two are equal if they have the same algebra and the same weights, wherever these came from.
     """
@@ -69,9 +75,16 @@ class Model(Remembering):
         return f"Model({self.algebra.name}: {', '.join(facts)[:80]})"
 
     def __call__(self, text: Text) -> str:
-        """The value of one expression."""
+        """The value that the transformer itself gives one expression, one iteration for each level.
+
+        Raises `ExpressionError` for text that is no expression, and ValueError where the weights
+        are not exact and leave no single value, or where the run would take more than `MOST_WORK`
+        positions times iterations: `evaluate` has no such bound, and tables for deep text.
+        """
         expect(text, (str, bytes, Expression), "the text of an expression")
-        return self.evaluate(text)
+        expression = self._expression(text)
+        require_feasible(expression, MOST_WORK, instead=UNBOUNDED)
+        return self.evaluate(expression, "model")
 
     @overload
     def evaluate(
@@ -106,10 +119,11 @@ class Model(Remembering):
     ) -> str | list[str]:
         """The value of an expression or of each of several. Raises `ExpressionError`.
 
-        engine      "fast": what is read off certified weights, in one pass; other weights, and
-                    operators with too many cases, are a ValueError. "model": the transformer, level
-                    by level. "auto": fast where that can be and its tables are soon made, which is
-                    all the same then.
+        engine      "fast": tables that were read off certified weights, in one pass over the text,
+                    without the transformer; weights that are not certified, and operators with too
+                    many cases, are a ValueError. "model": the transformer, level by level. "auto":
+                    "fast" for certified weights whose tables are soon made, else "model". Both give
+                    the same values for certified weights; `fast_engine` tells which one runs.
         iterations  of the transformer, so with engine "model" only: "depth", as many as an
                     expression is deep, or "log", as many as its Strahler number.
         most_work   what the transformer may spend on one expression.

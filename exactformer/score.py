@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +34,7 @@ from exactformer.domains.formats.labelled import (
 )
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
-from exactformer.engine.choice import EngineName
+from exactformer.engine.choice import EngineName, EngineUsed
 from exactformer.model.iterations import require_feasible
 from exactformer.named import find_weights, is_constructed
 from exactformer.problems.files import is_rows
@@ -82,7 +82,7 @@ class Score(Tally):
 
     task: "Task"
     algebra: Algebra
-    engine: Literal["fast", "model"]
+    engine: EngineUsed
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -110,7 +110,8 @@ class Score(Tally):
             published = ", as published" if median == PUBLISHED_MEDIAN else ""
             lines.append(f"  median   of an even number: {middle[median]}{published}")
         lines.append(f"  weights  {task.weights}: exact")
-        lines.append(f"  engine   {self.engine}")
+        what = {"fast": "tables read off these weights", "model": "the transformer itself"}
+        lines.append(f"  engine   {self.engine}: {what[self.engine]}")
         for row in self.wrong:
             lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")
         if more := self.total - self.correct - len(self.wrong):

@@ -20,6 +20,8 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats.blocks import Kept
 from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
+from exactformer.domains.notation import Notation
+from exactformer.engine.choice import EngineUsed
 from exactformer.named import find_weights, is_constructed
 from exactformer.progress import Tell, bar, is_typed
 from exactformer.score import Block, Score, Tally, Task, Uses, score_lines
@@ -39,6 +41,14 @@ class OnCluster:
 
     evaluator: Evaluator
     address: str
+
+    @property
+    def runs(self) -> EngineUsed:
+        """What gives the values on its nodes. Tables of plain notation are for CPUs only."""
+        on_cpu = self.evaluator.device == "cpu"
+        if not on_cpu and self.evaluator.algebra.notation is Notation.PLAIN:
+            return "model"
+        return replace(self.evaluator, device="cpu").runs
 
     def line_values(self, path: Path, syntax: Syntax = "native") -> "Iterator[Numbers]":
         return self._lines("line_values", path, syntax)

@@ -20,7 +20,7 @@ from exactformer.domains.formats.blocks import in_blocks
 from exactformer.domains.formats.lines import Checked, Lines, Part, first_line_of, opened, size_of
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
-from exactformer.engine.choice import EngineName, require_transformer
+from exactformer.engine.choice import EngineName, EngineUsed, require_transformer
 from exactformer.engine.kept import find_tables, keep_tables
 from exactformer.model.iterations import MOST_WORK, Iterations, work
 
@@ -57,6 +57,11 @@ class Evaluator:
 
     def __post_init__(self) -> None:
         require_transformer(self.iterations, self.engine)
+
+    @property
+    def runs(self) -> EngineUsed:
+        """What gives the values: tables that were read off the weights, or the transformer."""
+        return "fast" if self._tables or self._model.fast_engine(self.engine) else "model"
 
     def value(self, expression: Expression) -> str:
         if self._tables:

@@ -40,9 +40,9 @@ def test_bad_text_is_located_before_anything_is_made(engine, monkeypatch):
 
 def test_nothing_is_parsed_where_the_engine_is_made(monkeypatch):
     model = construct(ef.boolean())
-    assert model("(1&0)") == "0"
+    assert model.evaluate("(1&0)") == "0"
     monkeypatch.setattr(Model, "_expression", lambda self, text: pytest.fail("it was parsed"))
-    assert model("(1|0)") == "1"
+    assert model.evaluate("(1|0)") == "1"
     assert model.evaluate(["(1|0)", b"(~1)"]) == ["1", "0"]
 
 

@@ -78,13 +78,14 @@ def test_eval_a_file_of_all_cases(tmp_path, domain):
     path.write_text("\n".join(" ".join(case.text.split()) for case in cases))
     lines = [case.value for case in cases]
     assert output("eval", domain, "--file", path).splitlines() == lines
-    assert json.loads(output("eval", domain, "--file", path, "--json")) == lines
+    found = json.loads(output("eval", domain, "--file", path, "--json"))
+    assert found == {"engine": "fast", "values": lines}
 
 
 def test_eval_one_expression():
     assert output("eval", "boolean", "((1|0)&(~0))") == "1\n"
     assert output("eval", "listops", "[MAX 2 9]", "--weights", "constructed/table") == "9\n"
-    assert json.loads(output("eval", "arithmetic", "(2 + 3)", "--json")) == "5"
+    assert json.loads(output("eval", "arithmetic", "(2 + 3)", "--json"))["value"] == "5"
 
 
 @pytest.mark.parametrize("weights", ["constructed/fitted", "constructed/dense", "fitted"])
@@ -153,7 +154,7 @@ def test_eval_of_many_lines_in_blocks(syntax, engine):
     data = f"{line}\n".encode() * count
     arguments = ("eval", domain, "--file", "-", "--syntax", syntax, "--engine", engine)
     assert output(*arguments, stdin=data) == f"{value}\n" * count
-    assert json.loads(output(*arguments, "--json", stdin=data)) == [value] * count
+    assert json.loads(output(*arguments, "--json", stdin=data))["values"] == [value] * count
     assert f"line {count + 1}, column" in refused(*arguments, stdin=data + b"(\n")
 
 

@@ -178,13 +178,13 @@ def test_the_command(tmp_path):
     text = "((1|(~(1&0)))&(~0))"
     status, printed, errors = exactformer("eval", "boolean", text, *arguments, "log", "--json")
     assert (status, errors) == (0, "")
-    assert json.loads(printed) == {"value": "1", "iterations": 2}
+    assert json.loads(printed) == {"engine": "model", "value": "1", "iterations": 2}
     lines = f"{text}\n0\n(~1)\n"
     status, printed, _ = exactformer(
         "eval", "boolean", "--file", "-", *arguments, "depth", "--json", stdin=lines
     )
-    expected = [("1", 4), ("0", 0), ("0", 1)]
-    assert json.loads(printed) == [{"value": v, "iterations": i} for v, i in expected]
+    expected = {"engine": "model", "values": ["1", "0", "0"], "iterations": [4, 0, 1]}
+    assert json.loads(printed) == expected
     status, printed, _ = exactformer(
         "eval", "boolean", "--file", "-", *arguments, "log", stdin=lines
     )

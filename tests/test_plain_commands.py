@@ -38,7 +38,7 @@ def test_eval(domain, text, value):
 def test_eval_with_shipped_weights_and_iterations():
     shipped = ("--weights", "arithmetic/7520", "--engine", "model", "--json")
     found = output("eval", "arithmetic-plain", "1+2*3*4+5", *shipped, "--iterations", "log")
-    assert json.loads(found) == {"value": "0", "iterations": 1}
+    assert json.loads(found) == {"engine": "model", "value": "0", "iterations": 1}
     assert "boolean/7520 holds weights for 'boolean', not for this 'arithmetic-plain'" in refused(
         "eval", "arithmetic-plain", "1", "--weights", "boolean/7520"
     )

@@ -236,7 +236,7 @@ def test_values_of_a_file(kleene, monkeypatch):
     monkeypatch.setattr("exactformer.engine.stream.LINES_AT_ONCE", 100)
     command = ("eval", KLEENE, "--file", folder / "rows.txt")
     assert output(*command).split() == values
-    assert json.loads(output(*command, "--json")) == values
+    assert json.loads(output(*command, "--json"))["values"] == values
 
 
 @pytest.mark.parametrize("at_once", [100, 1 << 23])

@@ -33,6 +33,7 @@ from exactformer.engine.choice import EngineName
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
     from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
     from exactformer.progress import Tell
@@ -41,8 +42,9 @@ Engine = Annotated[
     EngineName,
     Option(
         **one_of(EngineName),
-        help="fast: what is read off certified weights, in one pass; model: the transformer, level "
-        "by level; auto: fast where that can be and its tables are soon made.",
+        help="fast: look up tables that were read off certified weights, in one pass, without the "
+        "transformer; model: run the transformer itself, level by level; auto: fast where the "
+        "weights are certified and the tables soon made, else model. --json says which one ran.",
     ),
 ]
 
@@ -228,24 +230,32 @@ def evaluate_expressions(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Print the value of an expression, or of each line of a file or pipe of any size."""
+    """Print the value of an expression, or of each line of a file or pipe of any size. The value
+    comes from tables that were read off certified weights, or from the transformer: see --engine.
+    """
     if (expression is None) == (file is None) or expression == "-":
         found = "neither" if expression is None else "both" if file else "-"
         raise BadParameter(
             f"expected an expression or --file FILE, found {found}; --file - reads standard input"
         )
-    from exactformer.values import Evaluator, spelt
+    from exactformer.values import Evaluator
 
     if keep_going and (file is None or ray is not None):
         raise BadParameter("--keep-going is for --file on this machine: not for EXPR or --ray")
     evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations, keep_going)
-    counted = as_json and iterations is not None  # iterations are then told with each value
     if expression is not None:
         if ray is not None:
             raise BadParameter("expected --file with --ray, found an expression")
         parsed = parse(domain, expression, syntax)
-        shown = evaluator.outcome(parsed)._asdict() if counted else evaluator.value(parsed)
-        print(json.dumps(shown, ensure_ascii=False) if as_json else shown)
+        if not as_json:
+            print(evaluator.value(parsed))
+            return
+        found: dict[str, Any] = {"engine": evaluator.runs}
+        if evaluator.runs == "model":
+            found |= evaluator.outcome(parsed)._asdict()
+        else:
+            found["value"] = evaluator.value(parsed)
+        print(json.dumps(found, ensure_ascii=False))
         return
     path = Path(str(file))
     lines = evaluator
@@ -253,12 +263,11 @@ def evaluate_expressions(
         from exactformer.sharded import OnCluster
 
         lines = OnCluster(evaluator, ray)
+    counted = as_json and lines.runs == "model"  # iterations are then told with the values
     bad: BadLines | None = None
     with Kept[Any]() as kept:  # until all lines are known to be right, or which ones are bad
         if counted:
-            outcomes = lines.line_outcomes(path, syntax)
-            shown = (outcome and outcome._asdict() for outcome in outcomes)
-            blocks = ([one] for one in shown)
+            blocks = ([outcome] for outcome in lines.line_outcomes(path, syntax))
         else:
             blocks = lines.line_values(path, syntax)
         try:
@@ -268,20 +277,39 @@ def evaluate_expressions(
                 raise
             bad = error
         if counted:
-            _print_json(chain.from_iterable(kept))
-        elif as_json:
-            words = [f", {json.dumps(v, ensure_ascii=False)}" for v in (*domain.values, None)]
-            for number, block in enumerate(kept):
-                text = spelt(block, words)
-                print(text if number else "[" + text.removeprefix(", "), end="")
-            print("]")
+            _print_outcomes(kept)
         else:
-            words = [f"{value}\n" for value in (*domain.values, BAD_LINE)]
-            for block in kept:
-                print(spelt(block, words), end="")
+            _print_values(kept, domain, as_json)
     if bad:
         sys.stdout.flush()  # values first: their reader knows then which lines are told of
         raise bad
+
+
+def _print_outcomes(kept: "Kept[Any]") -> None:
+    """What the transformer made of each line, as JSON; null for a bad line."""
+    print('{"engine": "model", "values": ', end="")
+    _print_json((outcome and outcome.value for outcome in chain.from_iterable(kept)), end="")
+    print(', "iterations": ', end="")
+    _print_json((outcome and outcome.iterations for outcome in chain.from_iterable(kept)), "}\n")
+
+
+def _print_values(kept: "Kept[Any]", domain: "Algebra", as_json: bool) -> None:
+    """The values of lines, given as numbers, as lines or as JSON."""
+    from exactformer.values import spelt
+
+    if not as_json:
+        words = [f"{value}\n" for value in (*domain.values, BAD_LINE)]
+        for block in kept:
+            print(spelt(block, words), end="")
+        return
+    print('{"engine": "fast", "values": [', end="")
+    words = [f", {json.dumps(value, ensure_ascii=False)}" for value in (*domain.values, None)]
+    started = False
+    for block in kept:
+        text = spelt(block, words)
+        print(text if started else text.removeprefix(", "), end="")
+        started = started or bool(text)
+    print("]}")
 
 
 @app.command()
@@ -317,8 +345,9 @@ def score(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Count the rows of a labelled file of any size that certified weights get right, and show the
-    first ten others; or score the predictions of another model.
+    """Count the rows of a labelled file of any size that certified weights get right, by tables
+    that were read off them or by the transformer itself, and show the first ten others; or score
+    the predictions of another model.
     """
     if predictions is not None:
         unless_given = (None, "constructed", None, "auto", False, None)
@@ -347,10 +376,10 @@ def score(
         raise Exit(1)
 
 
-def _print_json(items: Iterable[Any]) -> None:
+def _print_json(items: Iterable[Any], end: str = "\n") -> None:
     """A list, item by item: it may be longer than the memory is large."""
     separator = "["
     for item in items:
         sys.stdout.write(separator + json.dumps(item, ensure_ascii=False))
         separator = ", "
-    print("[]" if separator == "[" else "]")
+    print("[]" if separator == "[" else "]", end=end)

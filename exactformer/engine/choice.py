@@ -5,6 +5,7 @@ from typing import Literal
 from exactformer.domains.algebra import Algebra
 
 EngineName = Literal["auto", "fast", "model"]
+EngineUsed = Literal["fast", "model"]  # what gave values, as "engine" in JSON names it
 
 SOON_MADE = 100_000  # cases of all operators together: the tables then take about a second
 

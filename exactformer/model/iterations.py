@@ -43,14 +43,18 @@ def work(expression: Expression, iterations: Iterations = "depth") -> int:
 
 
 def require_feasible(
-    expression: Expression, most: int | None, where: str = "", iterations: Iterations = "depth"
+    expression: Expression,
+    most: int | None,
+    where: str = "",
+    iterations: Iterations = "depth",
+    instead: str = "--no-limit does it all the same",
 ) -> None:
-    """Refuse what would take hours, unless there is no bound."""
+    """Refuse what would take hours, unless there is no bound; `instead` says what to do then."""
     if most is not None and work(expression, iterations) > most:
         values = f" with {len(expression.algebra.values):,} values"
         tried = "" if by_depth(expression, iterations) else values
         raise ValueError(
             f"{where}the transformer would take {most_iterations(expression, iterations):,} "
             f"iterations of {len(expression.positions):,} positions{tried} each, more than "
-            f"{most:,} in all: --no-limit does it all the same"
+            f"{most:,} in all: {instead}"
         )
