@@ -2,8 +2,12 @@
 
 The checker enumerates the cases itself and shares no line with `verify`; it is built by
 `make proof`. It reads whole numbers only: a float is one over a power of two.
+
+It says from which sources of the proof it was built, and any other checker is refused. That is
+against mistakes: whoever can put a program in its place can have it say anything.
 """
 
+import re
 import shutil
 import subprocess
 import tempfile
@@ -20,16 +24,27 @@ from exactformer.weightfile import RANK, WeightFile
 MOST_CASES = 50_000  # spans of depth 1 that the checker lists: seconds
 
 BUILT = Path(__file__).resolve().parent.parent / "proof" / "checker"
+# The proof that this version belongs to: a hash of its sources, as proof/Makefile takes it.
+PROOF = "0a0b21086492f2caaa27faf1bb88dcb7b7ed883069064dbd46e7b862f92d457d"
+ANSWERS = re.compile("exact|not exact: .+|not covered: .+")
+
+
+class NotCovered(ValueError):
+    """The proof says nothing about weights of this kind, which may be exact all the same."""
 
 
 def check_with_kernel(weights_path: Path) -> str:
-    """`exact`, or `not exact: ` and the first thing that fails."""
+    """`exact`, or `not exact: ` and the first thing that is wrong. Raises `NotCovered`."""
     (answer,) = check_dumps([dump(WeightFile.read(weights_path))])
+    if answer.startswith("not covered: "):
+        raise NotCovered(answer.removeprefix("not covered: "))
     return answer
 
 
 def check_dumps(dumps: Sequence[str]) -> list[str]:
-    """The checker's answers, in one run of it."""
+    """The checker's answers, in one run of it: those of `check_with_kernel`, or `not covered: ` and
+    the first condition of the theorem that is not met.
+    """
     checker = find_kernel()
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder, str(number)) for number in range(len(dumps))]
@@ -39,30 +54,47 @@ def check_dumps(dumps: Sequence[str]) -> list[str]:
     if done.returncode not in (0, 1):
         reason = done.stderr.strip() or f"it ended with status {done.returncode}"
         raise RuntimeError(f"{checker}: {reason}")
-    return done.stdout.splitlines()
+    answers = done.stdout.splitlines()
+    if len(answers) != len(dumps) or not all(map(ANSWERS.fullmatch, answers)):
+        raise RuntimeError(
+            f"{checker}: expected an answer to each file, found {done.stdout!r:.200}"
+        )
+    return answers
 
 
 def find_kernel() -> Path:
-    """The built checker, under proof/ or in PATH."""
+    """The built checker, under proof/ or in PATH, if it was built from this version's proof."""
     found = BUILT if BUILT.exists() else shutil.which("exactformer-checker")
     if found is None:
         raise FileNotFoundError(
             f"the checker is not built: expected {BUILT} or exactformer-checker in PATH; "
             f"`make proof` builds it"
         )
+    try:
+        done = subprocess.run([found, "--proof"], capture_output=True, text=True, check=False)
+    except (OSError, UnicodeDecodeError) as error:
+        raise RuntimeError(f"{found}: the checker cannot be run: {error}") from None
+    if done.returncode or done.stdout != f"{PROOF}\n":
+        said = done.stdout.strip() or "a proof that it does not name"
+        raise RuntimeError(
+            f"{found}: expected a checker that was built from the proof {PROOF}, found one from "
+            f"{said:.64}: `make proof` builds it anew"
+        )
     return Path(found)
 
 
 def dump(file: WeightFile) -> str:
-    """The algebra and the weights as words and whole numbers, matrices column by column."""
+    """The algebra and the weights as words and whole numbers, matrices column by column. Raises
+    `NotCovered` for weights that the checker does not read.
+    """
     if file.algebra.notation is Notation.PLAIN:
-        raise ValueError("the checker is for infix and prefix notation, found plain")
+        raise NotCovered("the checker is for infix and prefix notation, found plain")
     if "U_in" in file.arrays:
-        raise ValueError("the checker is for perceptrons and tables, found units")
+        raise NotCovered("the checker is for perceptrons and tables, found units")
     if "E" in file.arrays:
-        raise ValueError("the checker is for one-hot rows, found dense vectors")
+        raise NotCovered("the checker is for one-hot rows, found dense vectors")
     if (count := file.algebra.count_cases(every_order=True)) > MOST_CASES:
-        raise ValueError(f"the checker is for {MOST_CASES} spans at most, found {count}")
+        raise NotCovered(f"the checker is for {MOST_CASES} spans at most, found {count}")
     return "\n".join(_lines(file)) + "\n"
 
 

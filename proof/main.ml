@@ -1,7 +1,10 @@
 (* The native program around what is extracted from the proof. It only reads and prints.
 
      checker FILE...     checks dumps that exactformer/kernel.py writes, one line for each:
-                         `exact`, or the first thing that fails. Exit status 1 if any is not exact.
+                         `exact`; `not exact: ` and the first thing that is wrong; or
+                         `not covered: ` and the first condition of the theorem that is not met,
+                         which says nothing about the weights. Exit status 0 if all are exact, or 1.
+     checker --proof     prints a hash of the proof's sources that this program was built from.
      checker --circuit   reads weights and states from standard input and prints what `iterate` and
                          `run` make of them, to be compared with model/circuit.py; and what an
                          iteration of the logarithmic layer does, with model/speculate.py.
@@ -83,6 +86,12 @@ let routing next =
 let operator next =
   listed (fun next -> let arity = count next in let results = listed count next in (arity, results)) next
 
+(* Where a condition of the theorem fails, the weights may be exact all the same. *)
+let is_wrong = function
+  | Exact.Wrong_gate _ | Exact.Wrong_empty | Exact.No_result _ | Exact.Wrong_row _ -> true
+  | Exact.Wrong_size | Exact.Wide_routing | Exact.Out_of_range | Exact.Spans_touch _
+  | Exact.Uncertain_empty | Exact.Uncertain_row _ -> false
+
 let explain vocabulary values failure =
   let token t = List.nth vocabulary t in
   let operator o = token (2 + values + o) in
@@ -120,7 +129,10 @@ let check path =
     raise (Bad "the vocabulary does not have the size of the algebra");
   match Exact.verdict algebra slots g_PE g_R w_Q w_K ff with
   | None -> print_endline "exact"; true
-  | Some failure -> print_endline ("not exact: " ^ explain vocabulary values failure); false
+  | Some failure ->
+      let answer = if is_wrong failure then "not exact: " else "not covered: " in
+      print_endline (answer ^ explain vocabulary values failure);
+      false
 
 (* ---- the circuit ---- *)
 
@@ -257,6 +269,7 @@ let comparisons =
 let () =
   let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in
   match List.tl (Array.to_list Sys.argv) with
+  | [ "--proof" ] -> print_endline Built_from.sha256
   | [ option ] when List.mem_assoc option comparisons -> (
       try (List.assoc option comparisons) () with Bad reason -> fail "standard input" reason)
   | [] -> fail "checker" "expected files to check, or one of the options of its first lines"

@@ -168,9 +168,7 @@ def checker() -> Path:
     """The native program that is extracted from the proof, as `make proof` has built it."""
     from exactformer import kernel
 
-    proof = Path(__file__).resolve().parent.parent / "proof"
-    built, sources = proof / "checker", [*proof.glob("*.v"), proof / "main.ml"]
-    newest = max(source.stat().st_mtime for source in sources)
-    if not built.exists() or built.stat().st_mtime < newest:
-        pytest.skip("the checker is not built, or older than the proof: `make proof` builds it")
-    return kernel.find_kernel()
+    try:
+        return kernel.find_kernel()
+    except (FileNotFoundError, RuntimeError) as error:
+        pytest.skip(str(error))

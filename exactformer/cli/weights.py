@@ -179,21 +179,28 @@ def verify(
         Option(
             "--kernel",
             help="Ask the checker, too, that is extracted from the machine-checked proof and built "
-            "by `make proof`.",
+            "by `make proof`. What it does not cover, such as units, dense vectors and plain "
+            "notation, is an error and not a rejection.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
     from exactformer.domains.catalog import algebra_sha256, is_built_in
-    from exactformer.kernel import check_with_kernel
+    from exactformer.kernel import PROOF, NotCovered, check_with_kernel, find_kernel
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
 
     try:
         findings = check_proof(proof, weights, algebra)
-        if kernel and (answer := check_with_kernel(weights)) != "exact":
-            raise ProofRejected(f"{weights}: the extracted checker says {answer}")
+        checker = find_kernel() if kernel else None
+        if checker and (answer := check_with_kernel(weights)) != "exact":
+            raise ProofRejected(f"{weights}: the extracted checker {checker} says {answer}")
+    except NotCovered as reason:
+        raise ValueError(
+            f"{weights}: not covered by the extracted checker, so neither exact nor inexact by it: "
+            f"{reason}; without --kernel the proof is accepted"
+        ) from None
     except RuntimeError as error:
         raise ValueError(str(error)) from None
     except ProofRejected as rejection:
@@ -206,12 +213,15 @@ def verify(
     if is_built_in(findings.algebra):
         origin = "built in"
     reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
-    reason += ", and exact by the extracted checker" if kernel else ""
+    reason += ", and exact by the extracted checker" if checker else ""
     if as_json:
         facts = {"algebra": name, "algebra_sha256": sha256, "is": origin}
+        facts |= {"checker": str(checker), "checker_proof": PROOF} if checker else {}
         print(json.dumps({"accepted": True, "reason": reason, **facts}))
         return
     print(f"accepted: {reason}\n  algebra  {name} ({origin}), sha256 {sha256}")
+    if checker:
+        print(f"  checker  {checker}, built from the proof with sha256 {PROOF}")
     if origin == "not built in":
         print("  what that name stands for is the file's own word: --algebra ties it to yours")
 
