@@ -385,18 +385,22 @@ def load(name: str | Path, algebra: Algebra | None = None) -> Model:
 
     name      of shipped weights, such as "boolean/7520", or of a weights file. With an algebra,
               "7520" will do for those shipped for it; and "constructed" or "constructed/KIND" is
-              what `construct` makes of it: closed, units, table, fitted or dense.
+              what `construct` makes of it: closed, units, table, fitted or dense. These texts are
+              never files; a `Path` always is one.
     algebra   what the weights must be for; without it, they say so themselves.
     """
     expect(name, (str, Path), "the name of shipped weights or a path")
     if algebra is not None:
         expect(algebra, Algebra, AN_ALGEBRA)
-        if is_constructed(name):
-            kind = str(name).partition("/")[2] or None
-            if kind == "dense":
-                return construct(algebra, dense=True)
-            return construct(algebra, cast(FeedforwardKind | None, kind))
-    elif is_constructed(name) and not Path(name).is_file():
-        raise ValueError(f"{name}: expected an algebra, too, for weights that are written down")
+    if is_constructed(name):
+        if algebra is None:
+            file = f"; a file of this name is './{name}'" if Path(name).is_file() else ""
+            raise ValueError(
+                f"{name}: expected an algebra, too, for weights that are written down{file}"
+            )
+        kind = str(name).partition("/")[2] or None
+        if kind == "dense":
+            return construct(algebra, dense=True)
+        return construct(algebra, cast(FeedforwardKind | None, kind))
     file = read_weights(name, algebra)
     return Model(file.algebra, from_file(file), file.origin)

@@ -1,5 +1,8 @@
 """Weights by the name a user gives them: shipped ones, a file, or ones that are written down anew.
 
+A text that is one of `CONSTRUCTED` means weights that are written down, also where there is a file
+of that name: `./constructed/closed`, or a `Path`, is the file.
+
 No torch in here: to evaluate with tables that were kept, the names are enough.
 """
 
@@ -11,12 +14,16 @@ from exactformer.domains.plain import suggestion
 from exactformer.weightfile import LEVELS, TYPES, WeightFile
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+KINDS = ("closed", "units", "table", "fitted", "dense")  # of weights that are written down
+CONSTRUCTED = ("constructed", *(f"constructed/{kind}" for kind in KINDS))
 FOLDER_WEIGHTS = "model.safetensors"  # in a folder of a model, as on Hugging Face's hub
 
 
 def is_constructed(name: str | Path) -> bool:
-    """Whether a name, such as "constructed/table", is of weights that no file holds."""
-    return str(name).split("/")[0] == "constructed"
+    """Whether a name, such as "constructed/table", is of weights that no file holds. A path is that
+    of a file.
+    """
+    return isinstance(name, str) and name in CONSTRUCTED
 
 
 def shipped_names(domain: str) -> list[str]:
@@ -38,6 +45,12 @@ def find_weights(name: str | Path, domain: str | None = None) -> Path:
 
 def _missing(name: str, domain: str | None) -> ValueError:
     """The error of a name that is neither a file nor shipped."""
+    if name.startswith("constructed/"):
+        *others, last = (f"/{kind}" for kind in KINDS[1:])
+        return ValueError(
+            f"expected constructed, {CONSTRUCTED[1]}, {', '.join(others)} or {last}, or a file, "
+            f"found {name!r}{suggestion(name, CONSTRUCTED)}"
+        )
     if domain and "/" not in name:
         known = shipped_names(domain)
         expected = f"constructed, {', '.join([*known, 'or a file'])}"

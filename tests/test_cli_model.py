@@ -252,7 +252,7 @@ def test_unknown_weights_name_the_known():
         errors = refused(*command, "--weights", "nonesuch")
         assert "expected constructed, 1243, " in errors
         assert "fitted, or a file, found 'nonesuch'" in errors
-    assert "closed, units, table or fitted" in refused(
+    assert "constructed/closed, /units, /table, /fitted or /dense" in refused(
         "certify", "boolean", "--weights", "constructed/x"
     )
 

@@ -197,7 +197,7 @@ def test_weights_in_a_folder_with_the_name_of_others(tmp_path, monkeypatch):
         ("eval bolean 1", "found 'bolean'; did you mean 'boolean'?"),
         ("eval boolean 1 --weights 7521", "or a file, found '7521'; did you mean '7520'?"),
         ("eval boolean 1 --weights mine.safetensors", "no such file: 'mine.safetensors'"),
-        ("eval boolean 1 --weights constructed/closd", "did you mean 'closed'?"),
+        ("eval boolean 1 --weights constructed/closd", "did you mean 'constructed/closed'?"),
         ("eval mine.toml 1", "mine.toml: No such file or directory"),
         ("score boolean rows.tsv", "exactformer: rows.tsv: No such file or directory"),
         ("verify nothing weights", "exactformer: nothing: No such file or directory"),

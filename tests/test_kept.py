@@ -23,6 +23,7 @@ from exactformer.engine import kept
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.kept import SHIPPED, find_tables, fits, keep_tables, read_tables
 from exactformer.engine.read_off import read_off
+from exactformer.named import CONSTRUCTED
 from exactformer.weightfile import content_sha256, pack_header, read_safetensors
 from tests.automata import run
 
@@ -209,11 +210,11 @@ def test_a_folder_that_cannot_be_written_does_not_matter(tmp_path):
 
 def test_only_so_many_are_kept(folder, monkeypatch):
     monkeypatch.setattr(kept, "MOST_KEPT", 3)
-    tables = tables_of(SMALL)
+    tables, names = tables_of(SMALL), CONSTRUCTED[:5]
     for number in range(5):
-        keep_tables(SMALL, f"constructed/{number}", tables)
+        keep_tables(SMALL, names[number], tables)
         os.utime(next(p for p in folder.iterdir() if p.stat().st_mtime > 1e9), (number, number))
-    found = [find_tables(SMALL, f"constructed/{number}") is not None for number in range(5)]
+    found = [find_tables(SMALL, name) is not None for name in names]
     assert found == [False, False, True, True, True]
 
 

@@ -20,7 +20,8 @@ from exactformer.model.storage import to_file
 from exactformer.verify import ProofRejected, verify
 from exactformer.verify.levels import Gate, check_levels, every_run
 from exactformer.weightfile import WeightFile
-from tests.plain_algebras import MODULO7, derivations, random_algebras, value
+from tests.in_process import run_here
+from tests.plain_algebras import EXAMPLES, MODULO7, derivations, random_algebras, value
 
 
 def with_levels(
@@ -62,6 +63,21 @@ def test_a_harmless_gate_is_told_apart():
     assert certificate.findings.grouping.harmless == ("`a + b - c`", "`- a * b`")
     texts = [e for d in range(1, 6) for e in ef.draw(MODULO7, d, 20, np.random.default_rng(d))]
     assert model.predict(texts) == [ef.oracle(text) for text in texts]
+
+
+def test_a_harmless_gate_has_iterations_of_its_own(tmp_path):
+    """The declared levels have 1-2+3-4 as one run; with `+` below `-` it waits for two."""
+    model = with_levels(MODULO7, {"-": 2}, {"+": 1, "-": 2, "*": 3}, [0, -1, -1, -1])
+    text = ef.parse(MODULO7, "1-2+3-4")
+    assert (ef.strahler(text), ef.construct(MODULO7).outcomes([text])[0].iterations) == (1, 1)
+    assert model.outcomes([text]) == model.outcomes([text], "log") == [("5", 2)]
+    assert len(model.trace(text).steps) == 2
+    path = tmp_path / "harmless.safetensors"
+    model.save(path)
+    command = ["eval", str(EXAMPLES / "modulo7.toml"), str(text), "--weights", str(path)]
+    _, printed, _ = run_here([*command, "--engine", "model", "--json"])
+    assert json.loads(printed) == {"engine": "model", "value": "5", "iterations": 2}
+    assert "levels are as declared" in (ef.strahler.__doc__ or "").replace("\n    ", " ")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ r > 1 takes two operands of r - 1 somewhere, so 2^(r-1) values: no expression ha
 1 + log2(its values).
 
 In plain notation a run of operators that bind equally is one span, as `1 + 2 + (3 * 4)` is, and so
-is all that has parentheses of its own, as `(1)` does.
+is all that has parentheses of its own, as `(1)` does. Which operators bind equally is what the
+algebra declares. Weights may group them otherwise without a difference in any value (`verify/
+levels.py` calls such a level gate harmless), and then take another number of iterations.
 """
 
 from typing import NamedTuple
@@ -19,7 +21,10 @@ from exactformer.domains.plain import expect
 
 
 def strahler(expression: Expression) -> int:
-    """Found in one pass with a stack, as the oracle finds the value."""
+    """The number of an expression's tree, found in one pass with a stack, as the oracle finds the
+    value. It is how many iterations the logarithmic layer takes; in plain notation, with weights
+    whose levels are as declared. `Model.outcomes` tells how many a run of other weights takes.
+    """
     expect(expression, Expression, "an Expression, which parse makes of text")
     if expression.algebra.notation is Notation.PLAIN:
         return climb(
