@@ -21,8 +21,11 @@ def folder(tmp_path, monkeypatch) -> Path:
 
 @pytest.mark.parametrize("name", CONSTRUCTED)
 def test_a_constructed_name_is_never_a_file(name, folder):
-    assert ef.load(name, ef.listops()).origin["made"] in ("constructed", "fitted")
-    assert ef.load(name, ef.listops()) != ef.load("listops/7520")
+    if name == "constructed/units":  # there are none for listops, which a file does not change
+        with pytest.raises(ValueError, match="it has no units"):
+            ef.load(name, ef.listops())
+    else:
+        assert ef.load(name, ef.listops()).origin["made"] == "constructed"
     with pytest.raises(ValueError, match=f"{name}: expected an algebra, too") as raised:
         ef.load(name)
     if name != "constructed":
