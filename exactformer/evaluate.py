@@ -6,12 +6,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.plain import show
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
+
+RESAMPLES = 4000  # of a bootstrap
 
 
 class Predictor(Protocol):
@@ -31,8 +34,65 @@ def interval(correct: float, total: int) -> tuple[float, float]:
 
 
 def interval_in_words(correct: float, total: int, digits: int = 2) -> str:
-    low, high = interval(correct, total)
+    return in_words(interval(correct, total), digits)
+
+
+def in_words(ends: tuple[float, float], digits: int = 2) -> str:
+    low, high = ends
     return f"{low:.{digits}f} to {high:.{digits}f}"
+
+
+WILSON = "Wilson's over the problems"
+BOOTSTRAP = (
+    f"a percentile bootstrap over seeds and problems ({RESAMPLES:,} resamples, each of one seed "
+    "fewer than there are and of all problems), never narrower than Wilson's over the problems"
+)
+
+
+def interval_over_seeds(right: NDArray[np.bool_]) -> tuple[float, float]:
+    """The 95% interval of the mean accuracy of several seeds that answer the same problems, from
+    whether each seed (row) is right on each problem (column).
+
+    Seeds and problems are both drawn anew with replacement. One seed fewer is drawn than there
+    are: otherwise the variance between S seeds would come out (S - 1)/S of what it is. Where all
+    answers agree the bootstrap knows no spread, so that the interval is widened to Wilson's for
+    the problems, which are as many for several seeds as for one.
+    """
+    seeds, problems = right.shape
+    if seeds == 1 or not problems:
+        return interval(int(right.sum()), problems)
+    # Problems on which the same seeds are right are interchangeable: their number is drawn.
+    patterns, counts = np.unique(right, axis=1, return_counts=True)
+    rng = np.random.default_rng(0)
+    chosen = rng.multinomial(seeds - 1, np.full(seeds, 1 / seeds), RESAMPLES) / (seeds - 1)
+    means = np.empty(RESAMPLES)
+    at_once = max(1, 1_000_000 // len(counts))
+    for first in range(0, RESAMPLES, at_once):
+        part = slice(first, first + at_once)
+        drawn = rng.multinomial(problems, counts / problems, len(means[part])) / problems
+        means[part] = (drawn @ patterns.T * chosen[part]).sum(1)
+    return _widened(means, float(right.sum()) / seeds, problems)
+
+
+def interval_of_counts(right: Sequence[int], problems: int) -> tuple[float, float]:
+    """The same where only each seed's count is known: as if all seeds were wrong on the same
+    problems, which is the most that sharing problems can widen the interval.
+    """
+    if len(right) == 1 or not problems:
+        return interval(right[0], problems)
+    rng = np.random.default_rng(0)
+    fewer = len(right) - 1
+    chosen = rng.multinomial(fewer, np.full(len(right), 1 / len(right)), RESAMPLES)
+    shares = np.clip(chosen @ np.array(right) / (fewer * problems), 0, 1)
+    means = rng.binomial(problems, shares) / problems
+    return _widened(means, sum(right) / len(right), problems)
+
+
+def _widened(means: NDArray[np.float64], correct: float, problems: int) -> tuple[float, float]:
+    """The middle 95% of resampled means, and whatever of Wilson's interval is outside of it."""
+    low, high = np.quantile(means, [0.025, 0.975]).tolist()
+    wilson = interval(correct, problems)
+    return min(low, wilson[0]), max(high, wilson[1])
 
 
 def ask(

@@ -15,7 +15,7 @@ from exactformer.baselines.positions import FIRE
 from exactformer.baselines.recipe import Recipe as BaselineRecipe
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.sampling import enumerate_depth, problems_of_depth
-from exactformer.evaluate import interval
+from exactformer.evaluate import interval, interval_of_counts, interval_over_seeds
 from exactformer.paper import baseline_records
 from exactformer.problems.draw import problems
 from exactformer.protocol import Recipe, Trained, default_recipe, train
@@ -221,10 +221,64 @@ def test_a_table_counts_what_is_right():
     assert json.loads(json.dumps(table.to_dict()))["rows"]["exact"]["4"]["correct"] == 30
 
 
+def width(cell) -> float:
+    return cell.interval[1] - cell.interval[0]
+
+
+@pytest.mark.parametrize("times", [2, 3, 10])
+def test_the_same_predictor_several_times_does_not_narrow_the_interval(times):
+    for one in (Constant("1"), ef.load("boolean/7520"), Constant(None)):
+        models = {"once": one, "again": [one] * times}
+        rows = ef.depth_table(models, boolean(), [1, 3], 60).rows
+        for depth in (1, 3):
+            once, again = rows["once"][depth], rows["again"][depth]
+            assert again.interval[0] <= once.interval[0]
+            assert again.interval[1] >= once.interval[1]
+            assert width(again) < width(once) + 0.03  # and it tells no less either
+            assert again.seeds == once.seeds * times
+
+
+def test_seeds_that_differ_widen_the_interval_and_each_is_shown():
+    seeds = [ef.load("boolean/7520"), Constant("1"), Constant(None)]
+    table = ef.depth_table({"mixed": seeds, "one": seeds[1]}, boolean(), [3], 200)
+    mixed, one = table.rows["mixed"][3], table.rows["one"][3]
+    assert width(mixed) > 3 * width(one)
+    assert mixed.seeds == (200, one.seeds[0], 0)
+    assert f"| mixed | 200, {one.seeds[0]}, 0 of 200 (" in str(table)
+    assert "bootstrap over seeds and problems" in str(table)
+    as_data = table.to_dict()["rows"]
+    assert as_data["mixed"]["3"]["seeds"] == list(mixed.seeds)
+    assert "bootstrap over seeds and problems" in as_data["mixed"]["3"]["method"]
+    assert as_data["one"]["3"]["method"].startswith("Wilson")
+
+
+def test_the_bootstrap_covers_the_mean_of_seeds_that_share_problems():
+    """Accuracies of seeds and hardness of problems are drawn; the truth is the mean over both."""
+    rng = np.random.default_rng(1)
+    covered = 0
+    for _ in range(100):
+        skill = rng.normal(0.5, 1, (6, 1))
+        hardness = rng.normal(0, 1, (1, 80))
+        noise = rng.normal(0, 1, (6, 80))
+        low, high = interval_over_seeds(skill + hardness + noise > 0)
+        covered += low <= 0.6136 <= high  # of a normal with mean 0.5 and variance 3
+    assert covered >= 85
+
+
+def test_counts_alone_give_an_interval_as_wide_or_wider():
+    right = np.random.default_rng(0).random((5, 200)) < np.linspace(0.4, 0.8, 5)[:, None]
+    known, counted = interval_over_seeds(right), interval_of_counts(right.sum(1).tolist(), 200)
+    assert counted[1] - counted[0] >= known[1] - known[0]
+    assert interval_of_counts([100] * 4, 200) == pytest.approx(interval(100, 200), abs=0.005)
+
+
 def test_a_table_is_plotted(tmp_path):
-    table = ef.depth_table({"ones": Constant("1")}, boolean(), [1, 2], 10)
+    models = {"ones": Constant("1"), "two": [Constant("1"), Constant("0")]}
+    table = ef.depth_table(models, boolean(), [1, 2], 10)
     axes = table.plot()
-    assert [line.get_label() for line in axes.get_lines()] == ["ones", "commonest value"]
+    labels = [line.get_label() for line in axes.get_lines()]
+    assert [label for label in labels if label[0] != "_"] == ["ones", "two", "commonest value"]
+    assert len(labels) == 5  # a line for each seed of the second
     axes.figure.savefig(tmp_path / "plot.png")
     from matplotlib import pyplot
 

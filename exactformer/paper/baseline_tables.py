@@ -11,7 +11,7 @@ from pathlib import Path
 
 from exactformer.baselines.positions import ENCODINGS
 from exactformer.baselines.recipe import RATES, recipe_for
-from exactformer.evaluate import interval_in_words
+from exactformer.evaluate import RESAMPLES, in_words, interval_of_counts
 from exactformer.paper import published
 from exactformer.paper.baseline_records import QUICK_PROBLEMS, SHIPPED, record_of
 from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at
@@ -52,15 +52,15 @@ def table4(results: Path, quick: bool = False) -> list[Path]:
                     shares = [right / total for right, total in found]
                     sd = statistics.stdev(shares) if len(shares) > 1 else 0.0
                     means.append(f"{statistics.mean(shares):.3f} ({sd:.3f})")
-                    counts.append(", ".join(_counted(found)[1:]))
+                    counts.append("; ".join(_counted(found)[1:]))
                 name = f"CRvNN at {record['recipe']['learning_rate']}"
                 rows += [[name, f"{fitted} of {len(seeds)}", *means], ["right, 95%", "", *counts]]
             rows += _our_rows("listops", drawing, depths, 1, quick)
             text += [f"## {drawing}, {title}", "", *table(header, rows), ""]
     parameters = records[0]["parameters"]
     text += [
-        "Mean (standard deviation) over all seeds; the interval is Wilson's for as many problems "
-        f"as one seed has. {parameters:,} parameters (paper: "
+        f"Mean (standard deviation) over all seeds; below, how many each seed has right. "
+        f"{INTERVALS} {parameters:,} parameters (paper: "
         f"{published.CRVNN_PARAMETERS:,}), {parameters / 4416:.0f} times the 4,416 of the "
         "construction, not the printed 500 times.",
         "",
@@ -80,10 +80,11 @@ def _records(tasks: Iterable[str], networks: Iterable[str], quick: bool) -> list
 
 
 def _counted(found: Sequence[tuple[int, int]]) -> list[str]:
-    """Of some seeds' counts: the share that is right, how many, and one seed's interval."""
-    right, total = (sum(column) for column in zip(*found, strict=True))
-    interval = interval_in_words(right / len(found), total // len(found), digits=3)
-    return [f"{right / total:.3f}", f"{right:,} of {total:,}", interval]
+    """Mean share that is right, how many each seed has right, and the mean's interval."""
+    right, totals = zip(*found, strict=True)
+    ends = in_words(interval_of_counts(right, totals[0]), digits=3)
+    counts = ", ".join(str(count) for count in right)
+    return [f"{sum(right) / sum(totals):.3f}", f"{counts} of {totals[0]}", ends]
 
 
 def _looped_table(
@@ -155,7 +156,7 @@ def _our_rows(
         right = _counted([(record["right"][drawing][i], total)])
         most = _counted([(record["majority"][drawing][i], total)])
         if width == 1:
-            ours.append(", ".join(right[1:]))
+            ours.append("; ".join(right[1:]))
             common.append(most[0])
         else:
             ours += [*right, "1.00"]
@@ -217,10 +218,16 @@ def _runs(records: Sequence[Record]) -> list[str]:
     return [*lines, *table(header, rows, words=2), "", *notes, ""]
 
 
+INTERVALS = f"""\
+Seeds share the problems, so that their answers are not pooled: the 95% interval of several seeds'
+mean is a percentile bootstrap over seeds ({RESAMPLES:,} resamples, each of one seed fewer than
+there are) and over problems, as if all seeds were wrong on the same ones, never narrower than
+Wilson's over the problems; that of one seed is Wilson's."""
+
 LOOPED_NOTE = f"""\
 Accuracy is the mean over the seeds that reach {FITTED} on both training depths, on 1,000
-problems a depth, the same for every seed and model; the interval is Wilson's for that many
-problems. Depths 1 and 2 are those of training: these are problems that the models have seen.
+problems a depth, the same for every seed and model; "right" has a count for each of these seeds.
+{INTERVALS} Depths 1 and 2 are those of training: these are problems that the models have seen.
 "Natural" problems are drawn by the law of `domains/sampling.py`, in which products make 0 a
 common value of arithmetic: hence the commonest answer's row. "Balanced" ones have each value
 equally often. The best epoch is that of the highest training accuracy, the mean over the two

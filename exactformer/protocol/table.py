@@ -4,10 +4,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.plain import expect, show
 from exactformer.domains.reference import evaluate
-from exactformer.evaluate import Predictor, ask, commonest, interval, interval_in_words
+from exactformer.evaluate import (
+    BOOTSTRAP,
+    WILSON,
+    Predictor,
+    ask,
+    commonest,
+    in_words,
+    interval,
+    interval_over_seeds,
+)
 from exactformer.problems.draw import expressions
 
 MAJORITY = "commonest value"
@@ -15,23 +26,51 @@ MAJORITY = "commonest value"
 
 @dataclass(frozen=True)
 class Cell:
-    """One model at one depth: how many answers of how many are right, over all of its seeds."""
+    """One model at one depth: how many of the same problems each of its seeds has right, and the
+    95% interval of their mean accuracy.
+    """
 
-    correct: int
-    total: int
+    seeds: tuple[int, ...]
+    problems: int
+    interval: tuple[float, float]
+
+    @classmethod
+    def of(cls, right: Sequence[Sequence[bool]]) -> "Cell":
+        """From whether each seed is right on each problem."""
+        answers = np.array(right, dtype=bool)
+        counts = tuple(answers.sum(1).tolist())
+        return cls(counts, answers.shape[1], interval_over_seeds(answers))
 
     @property
-    def interval(self) -> tuple[float, float]:
-        return interval(self.correct, self.total)
+    def correct(self) -> int:
+        """Right answers of all seeds together."""
+        return sum(self.seeds)
+
+    @property
+    def total(self) -> int:
+        """Answers of all seeds together: each seed answers every problem."""
+        return len(self.seeds) * self.problems
+
+    @property
+    def method(self) -> str:
+        return WILSON if len(self.seeds) == 1 else BOOTSTRAP
+
+    def to_dict(self) -> dict[str, Any]:
+        counts = {"seeds": list(self.seeds), "problems": self.problems}
+        counts |= {"correct": self.correct, "total": self.total}
+        return counts | {"interval": list(self.interval), "method": self.method}
 
     def __str__(self) -> str:
-        return f"{self.correct} of {self.total} ({interval_in_words(self.correct, self.total)})"
+        counts = ", ".join(map(str, self.seeds))
+        return f"{counts} of {self.problems} ({in_words(self.interval)})"
 
 
 @dataclass(frozen=True)
 class DepthTable:
     """`rows` has a model's cells by its name and by depth; the last row always answers the value
-    that is commonest among the problems of a depth. Intervals are Wilson's, at 95%.
+    that is commonest among the problems of a depth. Intervals are at 95%: Wilson's over the
+    problems for one seed, a bootstrap over seeds and problems for several, since they share the
+    problems.
     """
 
     algebra: Algebra
@@ -47,26 +86,34 @@ class DepthTable:
             "algebra": self.algebra.name,
             "seed": self.seed,
             "rows": {
-                name: {
-                    str(depth): vars(cell) | {"interval": list(cell.interval)}
-                    for depth, cell in cells.items()
-                }
+                name: {str(depth): cell.to_dict() for depth, cell in cells.items()}
                 for name, cells in self.rows.items()
             },
         }
 
     def __str__(self) -> str:
-        """A table in Markdown."""
+        """A table in Markdown; the line below it says what its intervals are."""
         lines = ["| model | " + " | ".join(f"depth {depth}" for depth in self.depths) + " |"]
         lines.append("| --- |" + " ---: |" * len(self.depths))
         for name, cells in self.rows.items():
             lines.append(f"| {name} | " + " | ".join(map(str, cells.values())) + " |")
-        return "\n".join(lines)
+        several = any(
+            len(cell.seeds) > 1 for cells in self.rows.values() for cell in cells.values()
+        )
+        note = f"Right answers, with 95% intervals: {WILSON}"
+        if several:
+            note = (
+                "Right answers of each seed, with 95% intervals of the mean accuracy: for one seed "
+                f"{WILSON}; for several, which share the problems, {BOOTSTRAP}"
+            )
+        return "\n".join([*lines, "", f"{note}."])
 
     _repr_markdown_ = __str__
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw accuracy against depth with its intervals; returns the axes, of matplotlib."""
+        """Draw accuracy against depth with its intervals, and thin lines for the seeds of a model
+        that has several; returns the axes, of matplotlib.
+        """
         try:
             from matplotlib import pyplot
         except ImportError:
@@ -79,6 +126,9 @@ class DepthTable:
             accuracy = [cell.correct / max(1, cell.total) for cell in cells.values()]
             style = {"color": "grey", "linestyle": "--"} if name == MAJORITY else {"marker": "o"}
             (line,) = ax.plot(self.depths, accuracy, label=name, **style)
+            shares = [[n / max(1, c.problems) for n in c.seeds] for c in cells.values()]
+            if any(len(each) > 1 for each in shares):
+                ax.plot(self.depths, shares, color=line.get_color(), linewidth=0.6, label="_seed")
             if name != MAJORITY:
                 low, high = zip(*(cell.interval for cell in cells.values()), strict=True)
                 ax.fill_between(self.depths, low, high, color=line.get_color(), alpha=0.2)
@@ -119,10 +169,10 @@ def depth_table(
         values = [evaluate(problem) for problem in problems]
         for name, several in models.items():
             right = [
-                answer == value
+                [a == value for a, value in zip(ask(model, problems, name), values, strict=True)]
                 for model in several
-                for answer, value in zip(ask(model, problems, name), values, strict=True)
             ]
-            rows[name][depth] = Cell(sum(right), len(right))
-        rows[MAJORITY][depth] = Cell(commonest(values), len(values))
+            rows[name][depth] = Cell.of(right)
+        most = commonest(values)
+        rows[MAJORITY][depth] = Cell((most,), len(values), interval(most, len(values)))
     return DepthTable(algebra, seed, rows)
