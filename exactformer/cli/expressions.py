@@ -338,8 +338,16 @@ def score(
     predictions: Annotated[
         Path | None,
         Option(
-            help="Score these instead, by depth: JSON lines with id and prediction, for a FILE of "
-            "rows as sample --out writes them."
+            help="Score these instead, by depth, for a FILE of rows as sample --out writes them: "
+            "JSON lines with id and prediction, samples that lm_eval --log_samples has logged, or "
+            "the folder of such logs."
+        ),
+    ] = None,
+    answers: Annotated[
+        Literal["reasoned", "alone"] | None,
+        Option(
+            help="How a prediction is read. reasoned (the default): the last value after a marker "
+            "such as 'answer is', else the last value; alone: its first line must be the value."
         ),
     ] = None,
     ray: RayAddress = None,
@@ -352,12 +360,16 @@ def score(
     if predictions is not None:
         unless_given = (None, "constructed", None, "auto", False, None)
         if (format, weights, median, engine, no_limit, ray) != unless_given:
-            raise ValueError("--predictions are scored as they are: expected no option but --json")
+            raise ValueError(
+                "--predictions are scored as they are: expected no option but --answers and --json"
+            )
         from exactformer.problems.predictions import score_predictions
 
-        scored = score_predictions(domain, file, predictions)
+        scored = score_predictions(domain, file, predictions, answers or "reasoned")
         print(json.dumps(scored.to_dict(), ensure_ascii=False) if as_json else scored)
         return
+    if answers is not None:
+        raise ValueError("--answers is for --predictions: a certified model gives values alone")
     from exactformer.model.iterations import MOST_WORK
     from exactformer.progress import bar, is_typed
     from exactformer.score import Task

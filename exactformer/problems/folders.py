@@ -12,11 +12,14 @@ from pathlib import Path
 from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.plain import listed
+from exactformer.problems import answers
 from exactformer.problems.depths import format_depths
 from exactformer.problems.draw import VERSION, Problem, problems
 from exactformer.problems.files import FileFormat, write_problems
+from exactformer.problems.prompts import spellings
 
 TRAINING = (1, 2)  # the depths to learn from
+MOST_TOKENS = 4096  # that a model may generate before its answer
 
 
 def splits(
@@ -110,18 +113,46 @@ exactformer score DOMAIN test.{format} --predictions answers.jsonl
 """
 
 
-LOADER = '''"""The problems of one depth, and those to show as examples: files beside this one."""
+TASKS = '''"""Problems, and the answers in a model's replies, for the tasks beside this file."""
 
 from pathlib import Path
 
-import datasets
+# Every way to write a value, and the value.
+VALUES = {values}
+NO_VALUE = "(none)"  # no value has a parenthesis
 
 
 def load(depth, **about):
-    files = {name: str(Path(__file__).parent / f"{name}.jsonl") for name in ("train", "test")}
+    """The problems of one depth, and those to show as examples."""
+    import datasets
+
+    files = {{name: str(Path(__file__).parent / f"{{name}}.jsonl") for name in ("train", "test")}}
     found = datasets.load_dataset("json", data_files=files)
     found["test"] = found["test"].filter(lambda row: row["depth"] == depth)
     return found
+
+
+def ask_to_reason(row):
+    """The prompt of a problem, with leave to think before the answer."""
+    question, _, expression = row["prompt"].removesuffix(" Answer:").rpartition(" Expression: ")
+    think = 'Think step by step, then end with the words "The answer is" and its value:'
+    return question.replace("Answer with its value alone:", think) + " Expression: " + expression
+
+
+def find_reasoned(replies, docs):
+    return [[reasoned(reply, VALUES) or NO_VALUE for reply in some] for some in replies]
+
+
+def find_alone(replies, docs):
+    return [[alone(reply, VALUES) or NO_VALUE for reply in some] for some in replies]
+
+
+def compare(row, found):
+    return {{"exact_match": float(found[0] == row["value"])}}
+
+
+# What follows is exactformer/problems/answers.py, which also scores `score --predictions`.
+
 '''
 
 
@@ -136,10 +167,10 @@ def write_lm_eval(
 ) -> list[str]:
     """A folder for `lm_eval --include_path`: a task a depth, and their group, whose name is first.
 
-    It runs offline: the problems are in it.
+    Beside them are the same tasks for an answer that stands alone, whose names end in `_alone`. It
+    runs offline and without this package: the problems and the rule for answers are in it.
     """
     group = f"exactformer_{re.sub('[^a-z0-9]', '_', algebra.name)}"
-    tasks = {f"{group}_depth{depth:02d}": depth for depth in depths}
     with new_folder(folder) as unfinished:
         parts = splits(algebra, depths, count, seed, balanced=balanced)
 
@@ -148,14 +179,19 @@ def write_lm_eval(
 
         for name in ("train", "test"):
             write_problems(parts[name], unfinished / f"{name}.jsonl", "jsonl")
-        write("problems.py", LOADER)
-        write("_base.yaml", _base(algebra))
-        for task, depth in tasks.items():
-            asked = f"include: _base.yaml\ntask: {task}\ndataset_kwargs:\n  depth: {depth}\n"
-            write(f"{task}.yaml", asked)
-        members = "".join(f"  - {task}\n" for task in tasks)
-        write(f"{group}.yaml", GROUP.format(group=group, members=members, version=VERSION))
-    return [group, *tasks]
+        rule = Path(answers.__file__).read_text(encoding="utf-8")
+        values = json.dumps(spellings(algebra), ensure_ascii=False)
+        write("problems.py", TASKS.format(values=values) + rule)
+        for ending, base in BASES.items():
+            write(f"_base{ending}.yaml", base.format(version=VERSION))
+            tasks = {f"{group}{ending}_depth{depth:02d}": depth for depth in depths}
+            for task, depth in tasks.items():
+                include = f"include: _base{ending}.yaml\ntask: {task}\n"
+                write(f"{task}.yaml", f"{include}dataset_kwargs:\n  depth: {depth}\n")
+            members = "".join(f"  - {task}\n" for task in tasks)
+            named = GROUP.format(group=group + ending, members=members, version=VERSION)
+            write(f"{group}{ending}.yaml", named)
+    return [group, *(f"{group}_depth{depth:02d}" for depth in depths)]
 
 
 GROUP = """group: {group}
@@ -169,31 +205,42 @@ metadata:
   version: {version}
 """
 
-
-def _base(algebra: Algebra) -> str:
-    """What all tasks share. The answer is the first of the algebra's values that is generated."""
-    words = sorted(algebra.values, key=len, reverse=True)
-    pattern = rf"(?<!\w)({'|'.join(map(re.escape, words))})(?!\w)"
-    return f"""custom_dataset: !function problems.load
+BASE = """custom_dataset: !function problems.load
 output_type: generate_until
 training_split: train
 fewshot_split: train
 test_split: test
-doc_to_text: "{{{{prompt}}}}"
-doc_to_target: "{{{{value}}}}"
-generation_kwargs:
-  until: ["\\n"]
-  do_sample: false
+{asked}  do_sample: false
 filter_list:
   - name: value
     filter:
-      - function: regex
-        regex_pattern: {json.dumps(pattern, ensure_ascii=False)}
+      - function: custom
+        filter_fn: !function problems.{rule}
       - function: take_first
+process_results: !function problems.compare
 metric_list:
   - metric: exact_match
     aggregation: mean
     higher_is_better: true
 metadata:
-  version: {VERSION}
+  version: {{version}}
 """
+
+REASONED = f"""doc_to_text: !function problems.ask_to_reason
+doc_to_target: "The answer is {{{{{{{{value}}}}}}}}."
+generation_kwargs:
+  until: ["\\n\\n{answers.QUESTION}"]
+  max_gen_toks: {MOST_TOKENS}
+"""
+
+ALONE = """doc_to_text: "{{{{prompt}}}}"
+doc_to_target: "{{{{value}}}}"
+generation_kwargs:
+  until: ["\\n"]
+"""
+
+# By how the names of the tasks end: what all of them share.
+BASES = {
+    "": BASE.format(asked=REASONED, rule="find_reasoned"),
+    "_alone": BASE.format(asked=ALONE, rule="find_alone"),
+}

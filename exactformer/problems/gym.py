@@ -13,29 +13,42 @@ import numpy as np
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import find_algebra
+from exactformer.domains.definition import load_algebra
 from exactformer.domains.sampling import draw
+from exactformer.problems.answers import reasoned
 from exactformer.problems.draw import VERSION, problem
+from exactformer.problems.prompts import instruction, spellings
 
 NAME = "exactformer"
+LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)  # greatest depth at each level of the curriculum
 
 
 @dataclass
 class ProblemConfig:
-    """Which problems: `algebra` is the name of one that is built in."""
+    """Which problems: `algebra` is the name of one that is built in, the path of a `.toml` file
+    that defines one, or an algebra itself.
+    """
 
-    algebra: str = "listops"
+    algebra: str | Algebra = "listops"
     min_depth: int = 1
     max_depth: int = 4
     size: int = 500
     seed: int | None = None
 
     def validate(self) -> None:
-        find_algebra(self.algebra)
+        instruction(self.find())  # or there is no way to ask: this says why
         if not 0 <= self.min_depth <= self.max_depth:
             found = f"{self.min_depth} to {self.max_depth}"
             raise ValueError(f"expected depths from 0 on, the smaller first, found {found}")
         if self.size < 1:
             raise ValueError(f"expected a size of 1 or more, found {self.size}")
+
+    def find(self) -> Algebra:
+        if isinstance(self.algebra, Algebra):
+            return self.algebra
+        if self.algebra.endswith(".toml"):
+            return load_algebra(self.algebra)
+        return find_algebra(self.algebra)
 
 
 def entry(algebra: Algebra, min_depth: int, max_depth: int, seed: int, i: int) -> dict[str, Any]:
@@ -50,9 +63,8 @@ def entry(algebra: Algebra, min_depth: int, max_depth: int, seed: int, i: int) -
 
 
 def score(algebra: Algebra, answer: str | None, right: str) -> float:
-    """1 if the answer is the value, in any spelling; else 0. There is nothing in between."""
-    token = algebra.token_ids.get((answer or "").strip())
-    return float(token is not None and algebra.vocabulary[token] == right)
+    """1 if the reply's answer is the value, in any spelling; else 0: nothing in between."""
+    return float(reasoned(answer or "", spellings(algebra)) == right)
 
 
 class ProblemSet:
@@ -66,7 +78,7 @@ class ProblemSet:
         size: int = 500,
         seed: int = 0,
     ) -> None:
-        ProblemConfig("boolean", min_depth, max_depth, size, seed).validate()
+        ProblemConfig(algebra, min_depth, max_depth, size, seed).validate()
         self.algebra, self.size, self.seed = algebra, size, seed
         self.depths = (min_depth, max_depth)
 
@@ -86,16 +98,18 @@ class ProblemSet:
 
 
 def register() -> str:
-    """Make the problems known to reasoning-gym; returns the name for its `create_dataset`."""
+    """Make the problems and their curriculum known to reasoning-gym; returns the name for its
+    `create_dataset` and `create_curriculum`.
+    """
     try:
-        from reasoning_gym import factory  # pyright: ignore[reportMissingImports]
+        from reasoning_gym import coaching, factory  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ValueError("this needs reasoning-gym: pip install 'exactformer[lm]'") from None
 
     class ExactformerDataset(factory.ProceduralDataset):
         def __init__(self, config: ProblemConfig) -> None:
             super().__init__(config=config, seed=config.seed, size=config.size)
-            self.algebra = find_algebra(config.algebra)
+            self.algebra = config.find()
 
         def __getitem__(self, idx: int) -> dict[str, Any]:
             depths = (self.config.min_depth, self.config.max_depth)
@@ -104,6 +118,20 @@ def register() -> str:
         def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
             return score(self.algebra, answer, entry["answer"])
 
+    class ExactformerCurriculum(coaching.BaseCurriculum):
+        """Deeper from level to level; the algebra is among the defaults of a configuration."""
+
+        def __init__(self) -> None:
+            super().__init__(ExactformerCurriculum.__name__, ProblemConfig)
+            depth = coaching.RangeAttributeDefinition(
+                name="depth",
+                levels=list(LEVELS),
+                lower_field_name="min_depth",
+                upper_field_name="max_depth",
+                description="How deep the expressions are.",
+            )
+            self._define_attributes(depth)
+
     if NAME not in factory.DATASETS:
-        factory.register_dataset(NAME, ExactformerDataset, ProblemConfig)
+        factory.register_dataset(NAME, ExactformerDataset, ProblemConfig, ExactformerCurriculum)
     return NAME

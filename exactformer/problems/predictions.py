@@ -2,14 +2,19 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import Lines
-from exactformer.domains.plain import show
+from exactformer.domains.plain import Place, show
 from exactformer.evaluate import commonest, interval, interval_in_words
-from exactformer.problems.files import json_line, read_problems, require_different
+from exactformer.problems.answers import RULES
+from exactformer.problems.files import json_line, read_problems
+from exactformer.problems.prompts import spellings
+
+Rule = Literal["reasoned", "alone"]
+LOGS = "samples_*.jsonl"  # what lm-evaluation-harness writes with --log_samples
 
 
 @dataclass(frozen=True)
@@ -32,6 +37,7 @@ class PredictionScore:
     algebra: Algebra
     rows: Path
     predictions: Path
+    rule: Rule
     depths: tuple[DepthCount, ...]
 
     @property
@@ -47,6 +53,7 @@ class PredictionScore:
             "rows": str(self.rows),
             "predictions": str(self.predictions),
             "algebra": self.algebra.name,
+            "rule": self.rule,
             "correct": self.correct,
             "total": self.total,
             "interval": list(interval(self.correct, self.total)),
@@ -66,16 +73,17 @@ class PredictionScore:
         return "\n".join(lines)
 
 
-def score_predictions(algebra: Algebra, rows: Path, predictions: Path) -> PredictionScore:
-    """Compare a file of predictions with the problems they are about: one for each, by its id.
+def score_predictions(
+    algebra: Algebra, rows: Path, predictions: Path, rule: Rule = "reasoned"
+) -> PredictionScore:
+    """Compare replies with the problems they are about: one for each, by its id.
 
-    A prediction is right if it is the value in any spelling, with white space around it or not.
+    predictions   a file of JSON lines with `id` and `prediction`, or of samples that
+                  lm-evaluation-harness has logged; or a folder with such logs.
+    rule          how the answer is found in a reply (`problems/answers.py`).
     """
     problems = read_problems(rows, algebra)
-    with Lines.of(predictions) as file:
-        found = list(file.read(_prediction))
-    require_different(predictions, (id for id, _ in found))
-    given = dict(found)
+    given = read_predictions(predictions)
     known = {problem.id for problem in problems}
     for name, ids in (
         ("there is no prediction for", known - given.keys()),
@@ -84,13 +92,11 @@ def score_predictions(algebra: Algebra, rows: Path, predictions: Path) -> Predic
         if ids:
             more = f", and {len(ids) - 1} more" if len(ids) > 1 else ""
             raise ValueError(f"{predictions}: {name} {show(min(ids))}{more}")
-    values = {
-        s: algebra.vocabulary[i] for s, i in algebra.token_ids.items() if i in algebra.value_ids
-    }
+    find, values = RULES[rule], spellings(algebra)
     depths = []
     for depth in sorted({problem.depth for problem in problems}):
         asked = [problem for problem in problems if problem.depth == depth]
-        answers = [values.get(given[problem.id].strip()) for problem in asked]
+        answers = [find(given[problem.id], values) for problem in asked]
         depths.append(
             DepthCount(
                 depth,
@@ -100,17 +106,51 @@ def score_predictions(algebra: Algebra, rows: Path, predictions: Path) -> Predic
                 no_value=answers.count(None),
             )
         )
-    return PredictionScore(algebra, rows, predictions, tuple(depths))
+    return PredictionScore(algebra, rows, predictions, rule, tuple(depths))
 
 
-def _prediction(line: bytes, number: int) -> tuple[str, str]:
-    """An id, and what was predicted: text, a whole number, or null for no answer."""
+def read_predictions(path: Path) -> dict[str, str]:
+    """The reply to each problem by its id, from a file or from every log of a folder."""
+    files = sorted(path.rglob(LOGS)) if path.is_dir() else [path]
+    if not files:
+        raise ValueError(f"{path}: expected a folder with {LOGS}, found no such file in it")
+    given: dict[str, str] = {}
+    for file in files:
+        with Lines.of(file) as lines:
+            found = list(lines.read(_prediction))
+        # A task with several filters logs each sample once for each of them.
+        for id, reply, filter in found:
+            if id in given and not (filter and given[id] == reply):
+                raise ValueError(f"{file}: the id {show(id)} is there twice")
+            given[id] = reply
+    return given
+
+
+def _prediction(line: bytes, number: int) -> tuple[str, str, str]:
+    """An id, the reply (empty for none), and the filter of the harness that logged it, if any."""
     text, row = json_line(line, number)
     try:
-        fields = row.fields(("id", "prediction"))
-        found = fields["prediction"]
-        if found.value is None:
-            return fields["id"].text(), ""
-        return fields["id"].text(), str(found.whole()) if type(found.value) is int else found.text()
+        if isinstance(row.value, dict) and "resps" in row.value:
+            return _logged(row)
+        return *_predicted(row), ""
     except ValueError as error:
         raise ExpressionError(str(error), text, 0, number) from None
+
+
+def _logged(row: Place) -> tuple[str, str, str]:
+    """A sample as lm-evaluation-harness logs it: the problem is its `doc`."""
+    sample = row.fields(("doc", "resps"), row.value)
+    problem = sample["doc"].fields(("id",), sample["doc"].value)
+    (reply,) = sample["resps"].items(1)
+    if isinstance(reply.value, list):
+        (reply,) = reply.items(1)
+    return problem["id"].text(), reply.text(), str(row.value.get("filter", "none"))
+
+
+def _predicted(row: Place) -> tuple[str, str]:
+    """What was predicted: text, a whole number, or null for no answer."""
+    fields = row.fields(("id", "prediction"))
+    found = fields["prediction"]
+    if found.value is None:
+        return fields["id"].text(), ""
+    return fields["id"].text(), str(found.whole()) if type(found.value) is int else found.text()

@@ -5,6 +5,7 @@ from functools import lru_cache
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
 from exactformer.domains.plain import listed
+from exactformer.problems.answers import QUESTION
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out
 
@@ -27,6 +28,12 @@ def prompt(algebra: Algebra, expression: str) -> str:
     return f"{instruction(algebra)} Expression: {expression} Answer:"
 
 
+def spellings(algebra: Algebra) -> dict[str, str]:
+    """Every way to write a value, and the value: what an answer is looked up in."""
+    ids = algebra.token_ids.items()
+    return {text: algebra.vocabulary[i] for text, i in ids if i in algebra.value_ids}
+
+
 @lru_cache(maxsize=64)
 def instruction(algebra: Algebra) -> str:
     """What the operators mean, and what counts as an answer."""
@@ -36,8 +43,7 @@ def instruction(algebra: Algebra) -> str:
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
     meanings += [_meaning(algebra, family, operator) for operator in algebra.operators]
     return (
-        f"Evaluate the expression, where {'; '.join(meanings)}. "
-        f"Answer with its value alone: {listed(algebra.values)}."
+        f"{QUESTION} {'; '.join(meanings)}. Answer with its value alone: {listed(algebra.values)}."
     )
 
 
