@@ -19,7 +19,7 @@ test: .venv/stamp chromium  ## run the tests
 test-lowest: .venv-lowest/stamp  ## run the tests with the lowest versions of what is needed
 	PATH=$(CURDIR)/.venv-lowest/bin:$$PATH .venv-lowest/bin/pytest $(SPREAD) -rs
 
-LAB := tests/test_lab.py tests/test_problems.py tests/test_export.py tests/test_cluster.py
+LAB := tests/test_lab.py tests/test_answers.py tests/test_problems.py tests/test_export.py tests/test_cluster.py
 test-lab: .venv-lab/stamp  ## run the tests that need other people's tools, which are many and large
 	PATH=$(CURDIR)/.venv-lab/bin:$$PATH .venv-lab/bin/pytest -rs $(LAB)
 

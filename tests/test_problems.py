@@ -18,7 +18,7 @@ from exactformer.problems.depths import format_depths, read_depths
 from exactformer.problems.draw import Problem, problems
 from exactformer.problems.files import COLUMNS, read_problems, write_problems
 from exactformer.problems.folders import write_dataset, write_lm_eval
-from exactformer.problems.gym import ProblemSet
+from exactformer.problems.gym import ProblemConfig, ProblemSet
 from exactformer.problems.predictions import score_predictions
 from exactformer.problems.prompts import prompt
 from exactformer.score import Task, score
@@ -87,7 +87,7 @@ def test_a_prompt_says_what_the_operators_mean():
         ),
         "infix",
     )
-    with pytest.raises(ValueError, match="more than 200 cases and no rule"):
+    with pytest.raises(ValueError, match="more than 400 cases and no rule"):
         prompt(untold, "v1")
 
 
@@ -186,6 +186,17 @@ def test_predictions_are_scored_by_depth(tmp_path):
     assert "60 of 120 predictions right" in str(score)
 
 
+def test_the_command_reads_replies_by_either_rule(tmp_path):
+    rows = list(problems(boolean(), [1, 2], 4))
+    write_problems(rows, tmp_path / "rows", "jsonl")
+    made = answers(rows, tmp_path / "made", lambda row: f"1 | 0 = 1\nThe answer is {row.value}.")
+    arguments = ("score", "boolean", tmp_path / "rows", "--predictions", made, "--json")
+    found = json.loads(exactformer(*arguments).stdout)
+    assert (found["correct"], found["rule"]) == (8, "reasoned")
+    found = json.loads(exactformer(*arguments, "--answers", "alone").stdout)
+    assert (found["correct"], found["rule"]) == (0, "alone")
+
+
 def test_intervals_against_their_equation():
     """Wilson's ends are where the count is 1.96 deviations from what they would give."""
     for correct, total in [(0, 10), (3, 10), (10, 10), (700, 1000)]:
@@ -260,6 +271,7 @@ def test_problems_are_no_labels(tmp_path):
         (["export", "dataset", "boolean", "--out", "full"], "expected the name of a new folder"),
         (["export", "lm-eval", "boolean", "--out", "x", "--depths", "2-4"], "3 or more, found 2"),
         (["score", "boolean", "-", "--predictions", "x", "--engine", "fast"], "no option but"),
+        (["score", "boolean", "-", "--answers", "alone"], "--answers is for --predictions"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )
@@ -325,12 +337,12 @@ HARNESS = """if True:
     from lm_eval.api.model import LM
     from lm_eval.tasks import TaskManager
 
-    class Answers(LM):  # out of a file, by the prompt
+    class Answers(LM):  # out of a file, by the id
         def __init__(self, answers):
             super().__init__()
             self.answers = answers
         def generate_until(self, requests):
-            return [self.answers[request.args[0].rpartition("Evaluate")[2]] for request in requests]
+            return [self.answers[request.doc["id"]] for request in requests]
         def loglikelihood(self, requests):
             raise NotImplementedError
         loglikelihood_rolling = loglikelihood
@@ -340,7 +352,7 @@ HARNESS = """if True:
     rng = random.Random(0)
     scores = []
     for answer in (lambda row: " " + row["value"], lambda row: "It is " + rng.choice("0123456789")):
-        model = Answers({{row["prompt"].removeprefix("Evaluate"): answer(row) for row in rows}})
+        model = Answers({{row["id"]: answer(row) for row in rows}})
         tasks = TaskManager(include_path=folder, include_defaults=False)
         for shots in (0, 2):
             found = lm_eval.simple_evaluate(
@@ -381,6 +393,43 @@ def test_a_set_of_problems_scores_answers():
         made[30]
     with pytest.raises(ValueError, match="expected depths from 0 on, the smaller first"):
         ProblemSet(arithmetic(), 3, 1)
+
+
+def test_a_set_of_problems_takes_every_algebra_that_has_a_prompt(tmp_path):
+    for path in sorted(Path("examples").glob("*.toml")):
+        algebra = ef.load_algebra(path)
+        ProblemConfig(str(path)).validate()
+        assert ProblemConfig(str(path)).find() == ProblemConfig(algebra).find() == algebra
+        entry = ProblemSet(algebra, 2, 3, size=5)[4]
+        expression = ef.parse(algebra, entry["metadata"]["expression"])
+        assert entry["answer"] == ef.oracle(expression)
+    with pytest.raises(ValueError, match="'boolean-plain' is in plain notation"):
+        ProblemSet(ef.boolean_plain())
+    with pytest.raises(ValueError, match="plain notation"):
+        ProblemConfig("examples/plain/modulo7.toml").validate()
+    with pytest.raises(ValueError, match="expected one of"):
+        ProblemConfig("bolean").validate()
+
+
+@pytest.mark.skipif(not find_spec("reasoning_gym"), reason="`make test-lab` installs it")
+def test_reasoning_gym_has_a_curriculum_and_algebras_of_ones_own(tmp_path):
+    path = Path("examples/kleene.toml").resolve()
+    code = f"""if True:
+        import json, reasoning_gym
+        from exactformer.problems.gym import register
+        from reasoning_gym.factory import create_curriculum
+        curriculum, depths = create_curriculum(register()), []
+        more = True
+        while more:
+            about = curriculum.generate_configuration(dict(algebra={str(path)!r}, size=40, seed=1))
+            made = reasoning_gym.create_dataset("exactformer", **vars(about))
+            depths.append(max(entry["metadata"]["depth"] for entry in made))
+            right = [made.score_answer("So the answer is " + e["answer"] + ".", e) for e in made]
+            assert sum(right) == 40
+            more = curriculum.increment_attr_level("depth") and len(depths) < 5
+        print(json.dumps(depths))
+    """
+    assert json.loads(offline(code, tmp_path)) == [1, 2, 3, 4, 6]
 
 
 @pytest.mark.skipif(not find_spec("reasoning_gym"), reason="`make test-lab` installs it")

@@ -140,7 +140,8 @@ def _prediction(line: bytes, number: int) -> tuple[str, str, str]:
 def _logged(row: Place) -> tuple[str, str, str]:
     """A sample as lm-evaluation-harness logs it: the problem is its `doc`."""
     sample = row.fields(("doc", "resps"), row.value)
-    problem = sample["doc"].fields(("id",), sample["doc"].value)
+    doc = sample["doc"]
+    problem = doc.fields(("id",), doc.value if isinstance(doc.value, dict) else ())
     (reply,) = sample["resps"].items(1)
     if isinstance(reply.value, list):
         (reply,) = reply.items(1)

@@ -7,7 +7,7 @@ from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
 from exactformer.domains.plain import listed
 from exactformer.problems.answers import QUESTION
 
-MOST_LISTED = 200  # cases of an operator that a prompt can spell out
+MOST_LISTED = 400  # cases of an operator that a prompt can spell out
 
 BOOLEAN = {"&": "& is AND", "|": "| is OR", "~": "~ is NOT"}
 ARITHMETIC = {"+": "+ is addition modulo {n}", "*": "* is multiplication modulo {n}"}
