@@ -11,6 +11,7 @@ from pathlib import Path
 
 from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed
 from exactformer.problems import answers
 from exactformer.problems.depths import format_depths
@@ -56,10 +57,12 @@ def write_dataset(
         sizes = {name: len(rows) for name, rows in parts.items()}
         for name, rows in parts.items():
             write_problems(rows, unfinished / f"{name}.{format}", format)
+        plain = algebra.notation is Notation.PLAIN
         card = CARD.format(
             name=algebra.name,
             files="".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes),
             vocabulary=" ".join(algebra.vocabulary),
+            written="Random plain" if plain else "Fully parenthesized random",
             law=", each value equally often" if balanced else "",
             version=VERSION,
             seed=seed,
@@ -89,7 +92,7 @@ configs:
 
 # {name}: expressions and their values, by depth
 
-Fully parenthesized random expressions over `{vocabulary}`{law}: {count} of each depth. They are
+{written} expressions over `{vocabulary}`{law}: {count} of each depth. They are
 problems of exactformer, version {version}, with the seed {seed}. `train` has the depths 1 and 2;
 `test` and `validation` have the depths {depths}, and no expression in common.
 

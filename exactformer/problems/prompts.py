@@ -4,10 +4,11 @@ from functools import lru_cache
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
+from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed
 from exactformer.problems.answers import QUESTION
 
-MOST_LISTED = 400  # cases of an operator that a prompt can spell out
+MOST_LISTED = 200  # cases of an operator that a prompt can spell out
 
 BOOLEAN = {"&": "& is AND", "|": "| is OR", "~": "~ is NOT"}
 ARITHMETIC = {"+": "+ is addition modulo {n}", "*": "* is multiplication modulo {n}"}
@@ -16,6 +17,7 @@ RULES = {  # of operators that follow one by name
     "min": "{op} is the smallest of its operands",
     "median": "{op} is the median (of an even number, the lower of the middle two)",
     "median-mean": "{op} is the median (of an even number, the floor of the middle two's mean)",
+    "saturating-sum": "{op} is the sum, or {top} where that is less",
     "sum": "{op} is the sum modulo {n}",
     "product": "{op} is the product modulo {n}",
     "first": "{op} is its first operand",
@@ -37,14 +39,25 @@ def spellings(algebra: Algebra) -> dict[str, str]:
 @lru_cache(maxsize=64)
 def instruction(algebra: Algebra) -> str:
     """What the operators mean, and what counts as an answer."""
-    algebra.require_parentheses("a prompt")
     # Which of the built-in algebras this is, or a variant of; empty for one of a user's.
     family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
     meanings += [_meaning(algebra, family, operator) for operator in algebra.operators]
+    if algebra.notation is Notation.PLAIN:
+        meanings.append(_precedence(algebra))
     return (
         f"{QUESTION} {'; '.join(meanings)}. Answer with its value alone: {listed(algebra.values)}."
     )
+
+
+def _precedence(algebra: Algebra) -> str:
+    """What belongs together where parentheses are left out."""
+    grouped = {"left": "grouping from the left", "right": "grouping from the right"}
+    levels = [
+        f"{', '.join(level.operators)} ({grouped.get(level.direction, 'before one operand')})"
+        for level in reversed(algebra.precedence)
+    ]
+    return f"operators bind in this order, the tightest first: {', then '.join(levels)}"
 
 
 def _meaning(algebra: Algebra, family: str, operator: Operator) -> str:
@@ -59,7 +72,7 @@ def _meaning(algebra: Algebra, family: str, operator: Operator) -> str:
         rule = "median-mean" if mean else LISTOPS_RULES[operator.symbol]
     counted = all(value == str(i) for i, value in enumerate(algebra.values))
     if rule in RULES and counted:  # else the order and the sums of values would want telling
-        return RULES[rule].format(op=operator.symbol, n=n)
+        return RULES[rule].format(op=operator.symbol, n=n, top=n - 1)
     return _spelled_out(algebra, operator)
 
 
