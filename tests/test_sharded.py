@@ -165,7 +165,7 @@ def test_what_does_not_go_together(small_parts):
     status, _, errors = exactformer("eval", "boolean", "1", *ray)
     assert (status, "expected --file with --ray" in errors) == (2, True)
     status, _, errors = exactformer("score", "boolean", "a", "--predictions", "b", *ray)
-    assert (status, "expected no option but --json" in errors) == (2, True)
+    assert (status, "expected no option but --answers and --json" in errors) == (2, True)
     status, _, errors = exactformer("eval", "boolean", "--file", "a", "--device", "gpu", *ray)
     assert (status, "expected cpu or cuda, found 'gpu'; did you mean 'cuda'" in errors) == (2, True)
     status, _, errors = exactformer("eval", "boolean", "--file", "missing", *ray)
