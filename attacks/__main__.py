@@ -16,8 +16,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from attacks.report import Report
+from exactformer.atomic import write_atomically
 from exactformer.training.run import versions
-from exactformer.weightfile import write_atomically
 
 # The full size of each, and what it counts.
 SIZES: dict[str, tuple[int, str]] = {

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.expression import Expression, span_tokens
 from exactformer.domains.reference import evaluate
@@ -24,7 +25,6 @@ from exactformer.model.remembered import fixed
 from exactformer.model.storage import to_file
 from exactformer.verify import Findings, check_all, proof_of
 from exactformer.verify.proof import FORMAT
-from exactformer.weightfile import write_atomically
 
 FAULT = "exactformer fault 1"  # the format of what is saved where there is no proof
 LONGEST = 17  # tokens of the expressions that are tried: enough for depth 4 in infix

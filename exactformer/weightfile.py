@@ -17,7 +17,7 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from exactformer.atomic import open_beside
+from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import (
     LONGEST_TENSORS,
@@ -226,43 +226,3 @@ def _sha256(header: str, arrays: Mapping[str, NDArray]) -> str:
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-UNFINISHED = ".unfinished"  # ends the name of a file that is being written, after its writer's id
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove what writers that were killed have left; those that live are let be."""
-    for path in folder.glob(f".*{UNFINISHED}"):
-        writer = path.name.removesuffix(UNFINISHED).split(".")[-2:-1]
-        if writer and writer[0].isdecimal() and not _is_alive(int(writer[0])):
-            path.unlink(missing_ok=True)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        pass  # it lives, and is another user's
-    return True
-
-
-def write_atomically(path: Path, data: bytes | str) -> None:
-    """Write to a temporary name, then rename: a reader sees the old file or the new, never half."""
-    path = Path(path)
-    content = data.encode() if isinstance(data, str) else data
-    handle, name = open_beside(path, UNFINISHED)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)  # mkstemp's files are private
-        os.replace(name, path)
-    except BaseException as error:
-        os.unlink(name)
-        if isinstance(error, OSError):
-            error.filename = str(path)  # a full disk does not say for which file
-        raise

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
+from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.catalog import algebra_sha256
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP
@@ -35,8 +36,6 @@ from exactformer.weightfile import (
     content_sha256,
     pack_header,
     read_safetensors,
-    remove_unfinished,
-    write_atomically,
 )
 
 FORMAT = "exactformer tables 1"
@@ -70,7 +69,6 @@ def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
         return
     with suppress(OSError, ValueError):  # no folder to write to: the next process makes them again
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(path.parent)
         write_tables(path, algebra, [identity], tables)
         files = sorted(path.parent.glob("*.safetensors"), key=lambda file: file.stat().st_mtime)
         for old in files[:-MOST_KEPT]:

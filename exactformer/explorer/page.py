@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from exactformer import palette
+from exactformer.atomic import write_atomically
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
 from exactformer.model.iterations import Iterations
-from exactformer.weightfile import write_atomically
 
 STATIC = Path(__file__).parent / "static"
 # In this order: each file uses only what those before it define.

@@ -1,6 +1,7 @@
 """One iteration as a program of `torch.export`, to be run where exactformer is not."""
 
 import warnings
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,9 @@ def export_iteration(model: Model, path: Path) -> None:
         warnings.simplefilter("ignore")  # of its file format
         graph = IterationGraph(model).eval()
         program = torch.export.export(graph, batches[0], dynamic_shapes=dynamic)
-        torch.export.save(program, unfinished)
+        saved = BytesIO()  # torch would not say why a file could not be written
+        torch.export.save(program, saved)
+        unfinished.write_bytes(saved.getvalue())
         read = torch.export.load(unfinished).module()
         for X, inside in batches:
             if not torch.equal(read(X, inside), next(steps(X, model.weights, inside)).X):

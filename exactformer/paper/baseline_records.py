@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
+from exactformer.atomic import write_atomically
 from exactformer.baselines.recipe import RECIPES, Recipe, network_for
 from exactformer.domains.catalog import CATALOG
 from exactformer.evaluate import commonest, count_right
@@ -33,7 +34,7 @@ from exactformer.protocol.loop import train_network
 from exactformer.protocol.predictor import Predictor, answers
 from exactformer.protocol.recipe import FITTED
 from exactformer.protocol.state import Parameters, State
-from exactformer.weightfile import pack_header, read_safetensors, write_atomically
+from exactformer.weightfile import pack_header, read_safetensors
 
 SHIPPED = Path(__file__).parent / "records" / "baselines"
 RUNS = Path("runs") / "baselines"

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from exactformer.atomic import write_atomically
 from exactformer.training.run import versions
-from exactformer.weightfile import write_atomically
 
 Record = dict[str, Any]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from exactformer.atomic import write_atomically
 from exactformer.domains.catalog import CATALOG
 from exactformer.training.display import Terminal
 from exactformer.training.recipe import EndToEnd, Recipe, recipe_by_method
 from exactformer.training.run import RUN, Result, describe_run, train_seeds, write_run
 from exactformer.training.workers import start_workers
-from exactformer.weightfile import write_atomically
 
 RUNS = Path("runs")  # of training; one that is finished is not done again
 

@@ -9,13 +9,12 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
+from exactformer.atomic import write_atomically
 from exactformer.domains.plain import Place
 from exactformer.weightfile import (
     content_sha256,
     pack_header,
     read_safetensors,
-    remove_unfinished,
-    write_atomically,
 )
 
 Parameters = dict[str, Tensor]
@@ -88,7 +87,6 @@ class State:
         header = {"format": FORMAT, **header, **{name: getattr(self, name) for name in self.PLAIN}}
         tensors = {k: v.detach().cpu().contiguous() for k, v in self._tensors().items()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        remove_unfinished(path.parent)
         header["sha256"] = _content(header, tensors)
         write_atomically(path, save(tensors, pack_header(header)))
 

@@ -13,6 +13,7 @@ from tempfile import TemporaryDirectory
 
 import torch
 
+from exactformer.atomic import write_atomically
 from exactformer.cluster import connected
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe
@@ -21,7 +22,6 @@ from exactformer.sweep.plan import Shard, plan
 from exactformer.training.record import read_record, write_record
 from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.training.workers import LOOK_SECONDS, start_workers
-from exactformer.weightfile import write_atomically
 
 SWEEP = "sweep.json"  # what identifies a sweep, in its folder
 BLOCKS = {"cpu": 20, "cuda": 125}  # seeds of a shard

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
+from exactformer.atomic import write_atomically
 from exactformer.domains.plain import Place
 from exactformer.training.record import finite
 from exactformer.training.state import Seed, State
@@ -19,7 +20,6 @@ from exactformer.weightfile import (
     content_sha256,
     pack_header,
     read_safetensors,
-    write_atomically,
 )
 
 FORMAT = "exactformer checkpoint 3"

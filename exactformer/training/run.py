@@ -21,6 +21,7 @@ import torch
 
 import exactformer
 from exactformer.api import Model
+from exactformer.atomic import remove_unfinished
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.catalog import describe
@@ -54,7 +55,7 @@ from exactformer.training.record import (
 )
 from exactformer.training.state import State, Trained, begin
 from exactformer.verify import ProofRejected, verify
-from exactformer.weightfile import WeightFile, remove_unfinished
+from exactformer.weightfile import WeightFile
 
 RUN = "run.json"
 CHECKPOINT = "checkpoint.safetensors"
