@@ -12,6 +12,7 @@ from typer import Argument, BadParameter, Exit, Option, Typer
 from typer.core import TyperGroup
 
 from exactformer import __version__
+from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, open_streams
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
@@ -181,13 +182,14 @@ Json = Annotated[bool, Option("--json", help="Machine-readable output.")]
 
 def main() -> None:
     """Run the command line; a user's mistake is a message and exit status 2, not a traceback."""
+    open_streams()
     try:
-        status = app(standalone_mode=not _as_json())  # typer would write its own errors as a box
-        sys.exit(status or 0)
-    except BrokenPipeError:  # the reader of our output has gone, as in `| head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        sys.exit(_run())
+    except Unread:
+        end_unread()
     except (ValueError, OSError) as error:
+        if getattr(error, "filename", None) == OUTPUT:
+            drop_output()
         _tell(error)
     except Exception as error:
         message = getattr(error, "format_message", None)  # as typer's own errors have
@@ -195,6 +197,16 @@ def main() -> None:
             raise
         _tell(ValueError(message()))
     sys.exit(2)
+
+
+def _run() -> int:
+    """The exit status of the command, once all that it printed is out."""
+    try:
+        status = app(standalone_mode=not _as_json())  # typer would write its own errors as a box
+    except SystemExit as end:
+        status = end.code
+    sys.stdout.flush()
+    return status if isinstance(status, int) else 0
 
 
 def _as_json() -> bool:
