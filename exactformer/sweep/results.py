@@ -1,4 +1,8 @@
-"""What became of the seeds of a sweep, by setting: read from their records, as a table."""
+"""What became of the seeds of a sweep, by setting, as a table.
+
+A record says "exact" of weights that may since have been removed or replaced. So each seed's weights
+and proof are read too, and its proof is verified, before it counts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +13,7 @@ from typing import Any
 from exactformer.evaluate import interval_in_words
 from exactformer.paper.files import quoted, table, write
 from exactformer.sweep.plan import Setting, Shard, setting_name
-from exactformer.training.record import read_seed_record
+from exactformer.training.run import finished_seed, seed_files
 
 HEADER = ("setting", "seeds", "certified", "95% interval", "at the first attempt")
 HEADER += ("95% interval", "steps, median", "margin, median", "margin, least")
@@ -17,7 +21,7 @@ HEADER += ("95% interval", "steps, median", "margin, median", "margin, least")
 
 @dataclass(frozen=True)
 class Row:
-    """The seeds of one setting that have ended, as their records say."""
+    """The records of the seeds of one setting that have ended."""
 
     setting: Setting
     records: list[dict[str, Any]]
@@ -49,13 +53,16 @@ class Row:
 
 
 def read_rows(folder: Path, shards: Sequence[Shard]) -> list[Row]:
-    """One for each setting, with the seeds that have ended so far."""
+    """One for each setting, with the seeds that have ended so far: those whose record, weights and
+    proof are there. Files that do not agree, and a proof that is refused, are a ValueError.
+    """
     records: dict[Setting, list[dict[str, Any]]] = {}
     for shard in shards:
-        of_setting = records.setdefault(shard.setting, [])
+        of_setting, out = records.setdefault(shard.setting, []), folder / shard.name
         for seed in shard.seeds:
-            if (path := folder / shard.name / f"{seed}.json").exists():
-                of_setting.append(read_seed_record(path, seed))
+            whole = all((out / name).exists() for name in seed_files(seed))
+            if whole and (result := finished_seed(out, shard.algebra, seed)):
+                of_setting.append(result.record)
     return [Row(setting, of_setting) for setting, of_setting in records.items()]
 
 

@@ -20,7 +20,7 @@ from exactformer.domains.catalog import describe
 from exactformer.progress import bar
 from exactformer.sweep.plan import Shard, plan
 from exactformer.training.record import read_record, write_record
-from exactformer.training.run import CHECKPOINT, train_seeds
+from exactformer.training.run import CHECKPOINT, seed_files, train_seeds
 from exactformer.training.workers import LOOK_SECONDS, start_workers
 
 SWEEP = "sweep.json"  # what identifies a sweep, in its folder
@@ -56,13 +56,14 @@ def save_shard(folder: Path, shard: Shard, files: Mapping[str, bytes]) -> None:
 
 
 def is_finished(folder: Path, shard: Shard) -> bool:
+    """Whether record, weights and proof of every seed are there; `read_rows` checks them."""
     return _count_finished(folder, shard) == len(shard.seeds)
 
 
 def _count_finished(folder: Path, shard: Shard) -> int:
     out = folder / shard.name
     there = set(os.listdir(out)) if out.is_dir() else set()
-    return sum(f"{seed}.json" in there for seed in shard.seeds)
+    return sum(there.issuperset(seed_files(seed)) for seed in shard.seeds)
 
 
 def claim(

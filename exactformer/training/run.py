@@ -123,7 +123,7 @@ def train_seeds(
     if folder is not None:
         run = _claim(folder, algebra, recipe, seeds, device)
         remove_unfinished(folder)
-        results = {s: r for s in seeds if (r := _finished(folder, algebra, s)) is not None}
+        results = {s: r for s in seeds if (r := finished_seed(folder, algebra, s)) is not None}
         if (folder / CHECKPOINT).exists():
             start = begin(spans, recipe, seeds)
             state = read_checkpoint(folder / CHECKPOINT, run, start)
@@ -278,11 +278,16 @@ def versions() -> dict[str, str]:
     }
 
 
-def _finished(folder: Path, algebra: Algebra, seed: int) -> Result | None:
-    """A seed that has ended, if its files agree. A proof that is missing is made again; without
-    weights, or without a record, the seed is trained again.
+def seed_files(seed: int) -> tuple[str, str, str]:
+    """The names of a finished seed's record, weights and proof."""
+    return f"{seed}.json", f"{seed}.safetensors", f"{seed}{PROOF}"
+
+
+def finished_seed(folder: Path, algebra: Algebra, seed: int) -> Result | None:
+    """A seed that has ended, if its files agree: the record is about these weights, and the proof
+    is verified. A proof that is missing is made again; None without weights or without a record.
     """
-    path, weights, proof = (folder / f"{seed}{end}" for end in (".json", ".safetensors", PROOF))
+    path, weights, proof = (folder / name for name in seed_files(seed))
     if not path.exists() or not weights.exists():
         return None
     try:
