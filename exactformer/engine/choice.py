@@ -7,13 +7,18 @@ from exactformer.domains.algebra import Algebra
 EngineName = Literal["auto", "fast", "model"]
 EngineUsed = Literal["fast", "model"]  # what gave values, as "engine" in JSON names it
 
-SOON_MADE = 100_000  # cases of all operators together: the tables then take about a second
+# The tables then take about a second, and little memory:
+SOON_MADE = 100_000  # cases of all operators together
+SOON_NUMBERS = 1 << 22  # cases in all orders that are told apart, times the tokens after each
 
 
 def soon_made(algebra: Algebra) -> bool:
     """Not for operators of any number of operands, of which tables cover only some."""
+    told_apart = algebra.ordered or algebra.notation.operands_before(2) > 0
     try:
-        return algebra.count_cases(every_order=algebra.ordered) <= SOON_MADE
+        numbers = algebra.count_cases(every_order=told_apart) * len(algebra.vocabulary)
+        cases = algebra.count_cases(every_order=algebra.ordered)
+        return cases <= SOON_MADE and numbers <= SOON_NUMBERS
     except ValueError:
         return False
 

@@ -29,7 +29,7 @@ from exactformer.model.encode import encode, read_values
 from exactformer.verify import Findings
 
 MOST_KEYS = MOST_CASES  # of one operator
-SPANS_AT_ONCE = 1 << 15
+NUMBERS_AT_ONCE = 1 << 21  # of the states of spans that are run together; a few tensors have as many
 
 Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
 
@@ -149,7 +149,8 @@ def span_values(algebra: Algebra, weights: Weights, operator: int, keys: Keys) -
     """What the model makes of a span with these operands: one iteration of its one layer."""
     ids = span_ids(algebra, operator, keys)
     values: list[NDArray[np.int32]] = []
-    for part in torch.from_numpy(ids).split(SPANS_AT_ONCE):
+    of_a_span = ids.shape[1] * len(algebra.vocabulary) * len(algebra.operators)
+    for part in torch.from_numpy(ids).split(max(1, NUMBERS_AT_ONCE // of_a_span)):
         X = encode(part.to(weights.G_PE.device), len(algebra.vocabulary))
         inside = torch.ones_like(part, dtype=torch.bool).to(X.device)
         step = iterate(write_tokens(X, weights), weights, inside)
