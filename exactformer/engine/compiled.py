@@ -12,10 +12,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import llvmlite
+import numba
 from numba import njit
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
 DIGEST = sha256().digest_size
+VERSIONS = f"numba-{numba.__version__}-llvmlite-{llvmlite.__version__}"
 
 
 def compiled(function: Callable[..., Any], *, allocates: bool = False) -> Any:
@@ -83,7 +86,9 @@ class CheckedCache(FunctionCache):
         super().__init__(function)
         folder = Path(function.__code__.co_filename).parent
         stamp = self._impl.locator.get_source_stamp(), _sources_sha256(folder)
-        self._cache_file = CheckedFiles(self._cache_path, self._impl.filename_base, stamp)
+        # Numba has one index for all its versions, which each would begin anew.
+        name = f"{self._impl.filename_base}-{VERSIONS}"
+        self._cache_file = CheckedFiles(self._cache_path, name, stamp)
 
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
