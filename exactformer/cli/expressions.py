@@ -204,7 +204,10 @@ def evaluate_expressions(
     expression: Annotated[str | None, Argument(metavar="EXPR")] = None,
     file: Annotated[
         Path | None,
-        Option(help="One expression a line in, one value a line out; - reads standard input."),
+        Option(
+            help="One expression a line in, one value a line out; - reads standard input. Values "
+            "come when the last line has been read and all are right, not line by line."
+        ),
     ] = None,
     weights: WeightsName = "constructed",
     engine: Engine = "auto",

@@ -3,7 +3,7 @@
 Where the conditions fail, `certify` searches for an error, which takes half a minute if there is
 none. A thread could not be stopped, and would take its turns from those that draw.
 
-    python -m exactformer.explorer.certifier DESCRIPTOR     is such a process
+    python -m exactformer.explorer.certifier DESCRIPTOR SERVER     is such a process
 """
 
 import os
@@ -18,6 +18,7 @@ from typing import Any
 
 from exactformer.certify import certify
 from exactformer.model.storage import from_file
+from exactformer.training.workers import end_with
 from exactformer.weightfile import WeightFile
 
 MOST_SECONDS = 30  # for a certificate
@@ -44,7 +45,7 @@ class Worker:
         ours, theirs = socketpair()
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-P", "-m", __name__, str(theirs.fileno())],
+                [sys.executable, "-P", "-m", __name__, str(theirs.fileno()), str(os.getpid())],
                 pass_fds=[theirs.fileno()],
                 env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
                 start_new_session=True,  # an interrupt from the terminal is for the server alone
@@ -107,6 +108,7 @@ class Certifier:
 
 
 if __name__ == "__main__":
-    with Connection(int(sys.argv[1])) as pipe, suppress(EOFError):  # until the server hangs up
+    end_with(int(sys.argv[2]))
+    with Connection(int(sys.argv[1])) as pipe, suppress(EOFError, OSError):  # the server hung up
         while True:
             pipe.send(certificate_of(pipe.recv()))

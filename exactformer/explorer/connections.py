@@ -9,10 +9,14 @@ enough for a forgotten script to stop the page.
 import asyncio
 import json
 import logging
+import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from threading import Timer
+from types import FrameType
 from typing import Any, cast
 
 import h11
@@ -27,6 +31,7 @@ ANSWER_SECONDS = 60  # for a client to take what it was sent
 PARTING_SECONDS = 5  # for a client to hang up
 PARTING_BYTES = 64 * 2**20  # that a client may still send meanwhile
 HEAD_BYTES = 16 * 2**10  # of a request: its first line and its headers
+STOPPING_SECONDS = 1  # for the answers in hand, once the server is told to end
 REST_SECONDS = 1  # before another try to accept a connection
 COMPLAINT_SECONDS = 60  # between two lines in the log that say why it fails
 
@@ -55,6 +60,30 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self.stopping = stopping
+
+    def run(self, sockets: list[socket.socket] | None = None) -> None:
+        """A terminal that is closed ends it as an interrupt does."""
+        before = signal.signal(signal.SIGHUP, self.handle_exit)
+        try:
+            super().run(sockets)
+        finally:
+            signal.signal(signal.SIGHUP, before)
+            if signal.SIGHUP in self._captured_signals:
+                signal.raise_signal(signal.SIGHUP)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Say so at once, and end soon: a thread that computes an answer cannot be stopped."""
+        if not self.should_exit:
+            os.write(2, b"exactformer: stopping\n")  # print might be in use, and is not re-entrant
+            status = 0 if sig == signal.SIGINT else 128 + sig
+            late = Timer(STOPPING_SECONDS, self._end, (status,))
+            late.daemon = True
+            late.start()
+        super().handle_exit(sig, frame)
+
+    def _end(self, status: int) -> None:
+        self.stopping()
+        os._exit(status)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()

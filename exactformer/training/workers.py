@@ -30,10 +30,13 @@ def start_workers(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def _start(parent: int) -> None:
-    """One thread, since other processes have the other cores; and none outlives its parent, whose
-    folder another run may be using by then.
-    """
+    """One thread, since other processes have the other cores."""
     torch.set_num_threads(1)
+    end_with(parent)
+
+
+def end_with(parent: int) -> None:
+    """Let this process not outlive its parent, whose folder another run may be using by then."""
 
     def watch() -> None:
         while os.getppid() == parent:
