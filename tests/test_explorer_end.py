@@ -1,4 +1,4 @@
-"""The page's server ends soon after it is told to, whatever it is doing, and leaves nobody behind."""
+"""The page's server ends soon after it is told to, and leaves nobody behind."""
 
 import json
 import signal

@@ -29,7 +29,7 @@ from exactformer.model.encode import encode, read_values
 from exactformer.verify import Findings
 
 MOST_KEYS = MOST_CASES  # of one operator
-NUMBERS_AT_ONCE = 1 << 21  # of the states of spans that are run together; a few tensors have as many
+NUMBERS_AT_ONCE = 1 << 21  # of the states of spans that run together; a few tensors have as many
 
 Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
 

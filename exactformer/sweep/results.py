@@ -1,7 +1,7 @@
 """What became of the seeds of a sweep, by setting, as a table.
 
-A record says "exact" of weights that may since have been removed or replaced. So each seed's weights
-and proof are read too, and its proof is verified, before it counts.
+A record says "exact" of weights that may since have been removed or replaced. So each seed's
+weights and proof are read too, and its proof is verified, before it counts.
 """
 
 from collections.abc import Sequence
