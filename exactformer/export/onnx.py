@@ -30,7 +30,7 @@ TRIED = {0: 5, 1: 20, 2: 20, 5: 20, 9: 10}  # expressions of each depth that are
 def export_onnx(model: Model, path: Path) -> None:
     """Write the file; needs onnx, onnxscript and onnxruntime.
 
-    It takes `ids`, int64 of any shape (B, n): what `Expression.positions` has, -1 for an empty
+    It takes `ids`, int64 of any shape (B, n), none of them 0: what `Expression.positions` has, -1 for an empty
     position and behind the end. It gives `value`, a place among the algebra's values, and
     `iterations`, both (B,).
     """

@@ -34,7 +34,7 @@ def export_iteration(model: Model, path: Path) -> None:
         saved = BytesIO()  # torch would not say why a file could not be written
         torch.export.save(program, saved)
         unfinished.write_bytes(saved.getvalue())
-        read = torch.export.load(unfinished).module()
+        read = torch.export.load(BytesIO(unfinished.read_bytes())).module()  # whatever its name
         for X, inside in batches:
             if not torch.equal(read(X, inside), next(steps(X, model.weights, inside)).X):
                 raise ValueError("the program gives another state than the model")
