@@ -41,7 +41,7 @@ class TooSlow(BaseException):
 
 @dataclass
 class Outcome:
-    """What became of a mutant: why it was refused, or None; and what it broke, or None."""
+    """The outcome of a mutant: why it was refused, or None; and what it broke, or None."""
 
     refusal: str | None
     fault: str | None
@@ -50,7 +50,9 @@ class Outcome:
 def attack(
     count: int, seed: int, only: int | None = None, commands_every: int = COMMANDS_EVERY
 ) -> Report:
-    """With `only`, that one mutant; `commands_every` as above, 0 for none."""
+    """Attack with `count` mutants, or with the mutant number `only`; `commands_every` as above, 0
+    for none.
+    """
     report = Report(CLAIM)
     in_memory = MEMORY if Path(MEMORY).is_dir() else None  # disks are slow
     with tempfile.TemporaryDirectory(dir=in_memory) as folder, _limits():
@@ -111,7 +113,9 @@ def _last_line() -> str:
 def _command_fault(
     arguments: list[str | Path], lists_mistakes: bool, outcome: Outcome
 ) -> str | None:
-    """The same by the command: exit status 2 and one message, or 0, or 1 where the answer is no."""
+    """The fault of a command on a mutant: expected are exit status 2 and one message, or 0, or 1 if
+    the answer is no.
+    """
     command = [sys.executable, "-m", "exactformer", *arguments]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     said = f"{' '.join(map(str, arguments))}: status {result.returncode}, {result.stderr!r}"

@@ -63,7 +63,7 @@ def start(
 
 
 def attack(count: int, seed: int) -> Report:
-    """As many kills as `count`, in as many runs as that takes."""
+    """Kill runs `count` times in all, in as many runs as that takes."""
     report, rng = Report(CLAIM), Random(seed)
     with tempfile.TemporaryDirectory() as temporary:
         undisturbed = Path(temporary) / "undisturbed"

@@ -99,7 +99,7 @@ def _other(value: Any, rng: Random) -> Any:
 
 
 def write_json(data: Any, rng: Random) -> str:
-    """As text, sometimes with a field twice or nested beyond all reason."""
+    """The data as JSON text, sometimes with a field twice or nested extremely deep."""
     text = json.dumps(data, ensure_ascii=rng.random() < 0.7, indent=rng.choice((None, 1)))
     kind = rng.random()
     if kind < 0.03 and text.startswith("{"):
@@ -136,7 +136,7 @@ class Tensors:
         return np.frombuffer(self.data[start:end], NUMPY[entry["dtype"]]).reshape(entry["shape"])
 
     def replaced(self, arrays: dict[str, np.ndarray]) -> "Tensors":
-        """The same header with these tensors."""
+        """A file with this header and other tensors."""
         names = {np.dtype(kind).str: name for name, kind in NUMPY.items()}
         entries, parts, at = {}, [], 0
         for name, array in arrays.items():
@@ -206,7 +206,7 @@ def _mutate_numbers(array: np.ndarray, rng: Random) -> None:
 
 
 def weights_sha256(file: Tensors) -> str:
-    """What a forger computes: the hash that the header of a weights file has to have."""
+    """The hash that the header of a weights file must have, as a forger would compute it."""
     algebra = json.dumps(file.header.get("algebra"), sort_keys=True)
     digest = hashlib.sha256(as_bytes(f"{algebra} {file.header.get('activation')} "))
     for name in sorted(name for name in file.entries if not name.endswith(LOGITS)):
@@ -217,7 +217,7 @@ def weights_sha256(file: Tensors) -> str:
 
 
 def content_sha256(file: Tensors) -> str:
-    """The same for a checkpoint and a baseline's state."""
+    """The hash that a checkpoint and a baseline's state must have, as a forger would compute it."""
     rest = {name: value for name, value in file.header.items() if name != "sha256"}
     digest = hashlib.sha256(json.dumps(rest, sort_keys=True).encode())
     for name in sorted(file.entries):

@@ -80,7 +80,7 @@ def states(
 
 
 def differences(model: Model, expressions: list[Expression], dtype: torch.dtype) -> list[str]:
-    """What the packed layer makes otherwise than the paper's."""
+    """The differences between the packed layer and the paper's."""
     weights = model.weights
     X, inside = initial_state(expressions, weights, dtype)
     steps = list(circuit.steps(X, weights, inside))

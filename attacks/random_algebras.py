@@ -79,7 +79,9 @@ class Symbols:
         self.used = {"(", ")", "[", "]"}
 
     def draw(self, role: int) -> str:
-        """Of a value (0), an operator (1) or another spelling (2)."""
+        """A symbol that is not used yet, for a value (0), an operator (1) or another spelling
+        (2).
+        """
         while True:
             symbol = self._draw(THEMES[self.theme][role])
             if symbol not in self.used:
@@ -105,8 +107,8 @@ class Symbols:
 
 
 def random_algebra(rng: Random, name: str) -> Algebra:
-    """One to twelve values, one to four operators of one to four operands; in plain notation up to
-    three values, so that the engine has few states.
+    """A random algebra of one to twelve values and one to four operators of one to four operands;
+    in plain notation of up to three values, so that the engine has few states.
     """
     return respelt(tables(rng, name), rng)
 
@@ -149,7 +151,7 @@ def random_levels(operators: list[Operator], rng: Random) -> list[Level]:
 
 
 def respelt(algebra: Algebra, rng: Random) -> Algebra:
-    """The same values and operators under other symbols, some with several."""
+    """The algebra under other symbols, some with several spellings."""
     while True:
         try:
             return _respelt(algebra, rng)
@@ -202,7 +204,9 @@ class Texts:
         return text
 
     def _few_parentheses(self, ids: list[int]) -> list[int]:
-        """Those that are needed, and some that are not."""
+        """The tokens in plain notation, with the parentheses that are needed and some that are
+        not.
+        """
         whole = Expression(self.algebra.parenthesized, np.array(ids, dtype=np.int16))
         share = self.rng.choice([0, 0.1, 0.5])
         surplus = np.array([self.rng.random() < share for _ in ids])
@@ -255,7 +259,7 @@ class Texts:
                 return "".join(word + rng.choice(spaces) for word in words)
 
     def bytes(self, text: str) -> bytes:
-        """As bytes, some of which are no text."""
+        """The text as bytes, some of which are not valid UTF-8."""
         data = text.encode("utf-8", "surrogatepass" if self.rng.random() < 0.5 else "ignore")
         if self.rng.random() < 0.2:
             place = self.rng.randrange(len(data) + 1)

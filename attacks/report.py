@@ -1,4 +1,4 @@
-"""What an attack tried and what it found.
+"""Counts what an attack tried and what it found.
 
 Every attack is a module with one function, `attack(count, seed) -> Report`: `count` is how many
 cases to try, and the same count and seed try the same cases.

@@ -85,7 +85,9 @@ def traced(kind: str, body: bytes) -> Case:
 
 
 def value_asked_for(body: bytes) -> str | None:
-    """By the oracle; None where the body is no request for a trace."""
+    """The value that a request asks for, by the oracle; None if the body is no request for a
+    trace.
+    """
     try:
         asked = json.loads(body)
     except ValueError:
@@ -111,7 +113,7 @@ def expression(rng: random.Random) -> dict[str, str]:
 
 
 def damaged(text: bytes, rng: random.Random, alphabet: bytes) -> bytes:
-    """With one to three bytes taken out, put in, or replaced."""
+    """The text with one to three bytes removed, inserted or replaced."""
     for _ in range(rng.randint(1, 3)):
         place = rng.randrange(len(text) + 1)
         with_one = bytes([rng.choice(alphabet)]) if rng.random() < 0.7 else b""
@@ -258,7 +260,7 @@ class Client:
         self.kept: socket.socket | None = None
 
     def fault(self, case: Case) -> str | None:
-        """What is wrong with the answer, if anything is."""
+        """The fault in the server's answer to a case; None if there is none."""
         try:
             if case.alone:
                 with self.served.connect() as connection:

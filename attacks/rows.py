@@ -187,7 +187,7 @@ def formulas(rng: np.random.Generator, count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Damaged:
-    """What is in the file, and what must come of it."""
+    """The content of a damaged file, and the outcome that is expected."""
 
     data: bytes
     outcome: Literal["accepted", "refused", "either"]
@@ -277,7 +277,7 @@ def run(arguments: tuple[str, ...], stdin: bytes = b"") -> tuple[int, str, str]:
 
 
 def problem(sheet: Sheet, case: Damaged, name: str, result: tuple[int, str, str]) -> str | None:
-    """What is wrong with what the command did."""
+    """The fault in what a command did; None if there is none."""
     status, printed, errors = result
     if status == 2:
         if case.outcome == "accepted":
@@ -325,7 +325,7 @@ def bad_refusal(case: Damaged, name: str, printed: str, errors: str) -> str | No
 
 
 def trial(sheet: Sheet, case: Damaged, file: Path, piped: bool = False) -> str | None:
-    """What is wrong with what the command does on a damaged sheet."""
+    """The fault in what a command does on a damaged sheet; None if there is none."""
     file.write_bytes(case.data)
     name = "-" if piped else str(file)
     arguments = tuple(argument.format(name) for argument in sheet.arguments)

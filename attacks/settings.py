@@ -69,7 +69,9 @@ print(json.dumps(wrong_values(device, count, seed)))
 
 
 def wrong_values(device: str, count: int, seed: int) -> dict[str, tuple[int, int]]:
-    """In this process, as it is set: wrong and all values by group of models, and the control."""
+    """Counts of wrong values and of all values by group of models, and of the control, in this
+    process.
+    """
     import numpy as np
     import torch
 
@@ -134,7 +136,7 @@ def attack(count: int, seed: int, device: str = "cpu") -> Report:
 
 
 def rows(count: int, seed: int, device: str) -> Iterator[tuple[str, dict | str]]:
-    """What `wrong_values` counts under each setting, or the last line of what went wrong."""
+    """The counts of `wrong_values` under each setting, or the last line of an error."""
     with ThreadPoolExecutor(max(1, (os.cpu_count() or 1) // 2)) as pool:
         found = pool.map(lambda name: _row(name, count, seed, device), SETTINGS)
         yield from zip(SETTINGS, found, strict=True)

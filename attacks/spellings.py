@@ -202,7 +202,7 @@ class Trial:
             place += len(line) + 1
 
     def labelled(self, engine: CpuEngine, data: list[bytes]) -> None:
-        """The same texts beside labels, right and damaged ones, on either side."""
+        """Read the texts beside labels, right and damaged ones, on either side."""
         ids = self.algebra.token_ids
         values = [symbol for symbol in ids if ids[symbol] in self.algebra.value_ids]
         lines: list[bytes] = []
@@ -248,7 +248,7 @@ class Trial:
                 self.same("several texts, not all right", texts[first], expected[first], found)
 
     def by_byte(self, line: bytes, before: int) -> str:
-        """What the parser says of a line, in the words of a stream."""
+        """The parser's answer for a line: a value, or an error located in the stream."""
         try:
             return evaluate(parse(self.algebra, line))
         except ExpressionError as error:

@@ -40,11 +40,11 @@ class Target:
         raise NotImplementedError
 
     def command(self) -> list[str | Path]:
-        """What reads the same on the command line; nothing if no command does."""
+        """The command that reads the same file; empty if there is none."""
         return []
 
     def named(self) -> list[Path]:
-        """What a refusal may name."""
+        """The paths that a message of refusal may name."""
         return self.paths
 
     def restore(self) -> None:

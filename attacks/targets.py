@@ -168,7 +168,7 @@ class Rows(Target):
 
 
 def targets(folder: Path) -> list[Target]:
-    """One of each kind; those that are read quickly come again and again."""
+    """One target of each kind; those that are read quickly are repeated."""
     every = [*_weights(folder), *run_files(folder), *_others(folder), *baseline_files(folder)]
     return every + [target for target in every if not target.slow] * (OFTENER - 1)
 

@@ -104,7 +104,7 @@ class Checkpoint(Target):
 
 
 class SmallNetwork:
-    """As little as a baseline's state can hold."""
+    """A network with the smallest state that a baseline can have."""
 
     def initial(self, generator: torch.Generator) -> dict[str, torch.Tensor]:
         return {"in": torch.randn(3, 4, generator=generator), "out": torch.zeros(4)}

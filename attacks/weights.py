@@ -93,7 +93,7 @@ def short_texts(algebra: Algebra) -> list[Expression]:
 
 
 def mutant(weights: Weights, rng: np.random.Generator) -> tuple[str, Weights]:
-    """What was changed, and the weights after it."""
+    """A mutant of the weights, with the kind of the change."""
     if weights.G_L is not None and rng.random() < 0.6:
         return "levels", regrouped(weights, rng)
     kind = str(rng.choice(["routing", "routing", "feedforward", "edge"]))

@@ -108,7 +108,7 @@ def plain_softmax(n: int) -> tuple[int, Program, Check]:
 
 
 def fused_softmax(n: int) -> tuple[int, Program, Check]:
-    """The same by torch's kernel, which never holds the matrix."""
+    """Softmax attention by torch's fused kernel, which never holds the matrix."""
     X, W_Q, W_K, W_V, W_O = _softmax_inputs(n)
     attend = torch.nn.functional.scaled_dot_product_attention
     return n, lambda: attend(X @ W_Q, X @ W_K, X @ W_V) @ W_O, lambda _: ""

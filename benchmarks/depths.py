@@ -45,8 +45,8 @@ def batches(problems: list[Expression]) -> Iterator[list[Expression]]:
 
 @torch.no_grad()
 def score(model: Model, depth: int, count: int) -> tuple[int, int, int, int]:
-    """How many the transformer and the engine get right, how many take `depth` iterations, and the
-    tokens of all.
+    """Numbers of problems that the transformer and the engine get right, and that take `depth`
+    iterations, with the tokens of all problems.
     """
     problems = draw(model.algebra, depth, count, np.random.default_rng(depth))
     right = on_time = 0

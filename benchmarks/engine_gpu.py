@@ -119,7 +119,7 @@ class Trees:
         return out[:length]
 
     def value(self, algebra: Algebra, ids: Ids) -> int:
-        """By the algebra's own tables."""
+        """Value of an expression by the algebra's own tables."""
         tables: list[int] = []
         offsets = np.zeros((len(algebra.operators), 16), dtype=np.int64)
         for o, operator in enumerate(algebra.operators):

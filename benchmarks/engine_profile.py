@@ -1,4 +1,4 @@
-"""What bounds each kernel of the engine on a GPU, by Nsight Compute.
+"""Profiles each kernel of the engine on a GPU with Nsight Compute, to find its bottleneck.
 
     python benchmarks/engine_profile.py
 

@@ -45,7 +45,7 @@ def plain(ready: Connection) -> None:
 
 
 def seconds_each(address: str, request: tuple[str, str, str | None], count: int) -> list[float]:
-    """Of requests one after another on one connection."""
+    """Seconds of each of several requests, one after another on one connection."""
     where = urlsplit(address)
     connection = http.client.HTTPConnection(where.hostname or "", where.port)
     taken = []

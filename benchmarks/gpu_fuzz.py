@@ -34,7 +34,7 @@ EDITS = 3
 
 
 def spoiled(text: Ids, rng: np.random.Generator) -> Ids:
-    """With a few bytes replaced, left out or put in: mostly such as the text has, or any."""
+    """The text with a few bytes replaced, removed or inserted: mostly bytes of the text itself."""
     text = text.copy()
     for _ in range(rng.integers(1, EDITS, endpoint=True)):
         at = int(rng.integers(len(text)))
@@ -52,7 +52,7 @@ def spoiled(text: Ids, rng: np.random.Generator) -> Ids:
 
 
 class Pair:
-    """The same automaton on both."""
+    """The CPU's and the GPU's engine with one automaton."""
 
     def __init__(self, algebra: Algebra) -> None:
         automaton = read_off(algebra, construct(algebra).weights)
@@ -60,7 +60,7 @@ class Pair:
         self.cpu, self.gpu = CpuEngine(automaton, algebra), GpuEngine(automaton, algebra)
 
     def values(self, text: Ids) -> tuple[str | None, str | None]:
-        """By the CPU and by the GPU; None where there is none."""
+        """The values by the CPU and by the GPU; None if there is no value."""
         try:
             by_cpu = self.cpu.value(text.tobytes())
         except ExpressionError:

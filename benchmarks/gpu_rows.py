@@ -116,7 +116,7 @@ def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
 
 
 def all_rows(tokens: float) -> Iterator[Rows]:
-    """Of each task and length; the next ones are made meanwhile."""
+    """Rows of each task and length; the next ones are made in parallel."""
     maker = Maker()
     kinds = [(task(), length) for task in TASKS for length in LENGTHS]
     with ThreadPoolExecutor(len(kinds)) as pool:

@@ -188,7 +188,7 @@ def growth(sides: Sequence[dict[Work, Timed]]) -> str:
 
 
 def compiled(device: str, newer: dict[Work, Timed]) -> str:
-    """What `torch.compile` adds to the parts of the layer that it can take as a whole."""
+    """The speedup by `torch.compile` on the parts of the layer that it can compile as a whole."""
     chosen = [(task, what) for task in TASKS for what in (MANY, TREE.format(1_000_000))]
     log("torch.compile")
     rows = []

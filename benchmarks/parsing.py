@@ -52,7 +52,7 @@ def random_tree(tokens: int) -> str:
 
 
 def stack_machine(text: str) -> str:
-    """What one would write in an hour: a stack of values, a stack of operators, no checks."""
+    """The simplest evaluator: a stack of values, a stack of operators, no checks."""
     values: list[int] = []
     operators: list[str] = []
     for char in text:

@@ -76,7 +76,7 @@ def paper_width(task: str) -> int:
 
 
 def write(folder: Path, record: Record) -> Path:
-    """With the counts beside the seeds, and a line for each cell."""
+    """Write a record with the counts beside the seeds, one line for each cell."""
     counted = [{"certified": cell.certified, "ended": cell.ended} for cell in record.cells]
     cells = [asdict(cell) | count for cell, count in zip(record.cells, counted, strict=True)]
     algebra = describe(CATALOG[record.task]())

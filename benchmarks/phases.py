@@ -1,4 +1,4 @@
-"""Where training succeeds: first attempts by rate, start and width, as heat maps and a table.
+"""Shows where training succeeds: first attempts by rate, start and width, as heat maps and a table.
 
     python benchmarks/phases.py run --workers 14 --limit 600    # the records of results/
     python benchmarks/phases.py draw                            # results/phases.md, .png and .svg
@@ -83,7 +83,9 @@ def run(options) -> None:
 
 
 def collected(task: str, folder: Path) -> Record:
-    """What has ended in the sweeps of a task, which are of the same seeds, device and versions."""
+    """The seeds that have ended in the sweeps of a task, which have the same seeds, device and
+    versions.
+    """
     algebra = CATALOG[task]()
     cells: list[Cell] = []
     common: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""What the benchmarks share: a command line, what a report begins with, processes of their own."""
+"""Common parts of the benchmarks: a command line, the head of a report, separate processes."""
 
 import argparse
 import multiprocessing
@@ -43,8 +43,8 @@ def run_sweep(arguments: Sequence[str], limit: float | None) -> bool:
 
 
 def in_own_process(method: str, function: Callable[..., None], *arguments: object) -> Any:
-    """What a function sends to the connection that is its last argument, or None if it sends
-    nothing. It runs in a process that is started by `method`: spawn or fork.
+    """Run a function in a new process, started by `method` (spawn or fork); returns what it sends
+    to the connection that is its last argument, or None if it sends nothing.
     """
     context = multiprocessing.get_context(method)
     receiver, sender = context.Pipe(duplex=False)

@@ -71,7 +71,9 @@ def write_files(folder: Path) -> None:
 
 
 def write_published(folder: Path, expressions: list[Expression]) -> None:
-    """The same lines as others write them: labelled in two ways, damaged, and without labels."""
+    """Write the lines in the published formats: labelled in two ways, damaged, and without
+    labels.
+    """
     texts, values = map(format_nangia, expressions), map(evaluate, expressions)
     pairs = list(zip(texts, values, strict=True))
     nangia = [f"{value}\t{text}\n" for text, value in pairs]
@@ -87,7 +89,7 @@ def write_published(folder: Path, expressions: list[Expression]) -> None:
 
 
 def command(*arguments: str | Path) -> tuple[str, str]:
-    """What a command prints and complains of, in this process."""
+    """Run a command in this process; returns its standard output and its standard error."""
     sys.argv, printed, errors = ["exactformer", *map(str, arguments)], io.StringIO(), io.StringIO()
     said = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(errors)
     with said[0], said[1], contextlib.suppress(SystemExit):
@@ -147,8 +149,8 @@ def published(folder: Path) -> dict[str, Callable[[], object]]:
 
 
 def eval_and_score(folder: Path, task: str) -> dict[str, Callable[[], object]]:
-    """Of so many rows that making weights and certifying them takes little of the time: native
-    ones, and for ListOps the same as published files have them.
+    """The commands to time, on so many rows that making and certifying weights takes little of the
+    time: native rows, and for ListOps those of published files.
     """
 
     def lines(name: str, *options: str) -> Callable[[], object]:

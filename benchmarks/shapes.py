@@ -46,7 +46,9 @@ def forest(algebra: Algebra, depth: int, tokens: int, rng: np.random.Generator) 
 
 
 def reduced_forest(ids: Ids, trees: Ids, values: list[int]) -> Ids:
-    """What a forest must become: each tree's value at its root, which is its middle token."""
+    """The expected state of a reduced forest: each tree's value at its root, which is its middle
+    token.
+    """
     length = trees.shape[1]
     expected = np.full(len(trees) * (length + 1), EMPTY, dtype=np.int16)
     expected[length // 2 :: length + 1] = FIRST_VALUE + np.array(values, dtype=np.int16)

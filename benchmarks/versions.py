@@ -70,7 +70,7 @@ WORK += [(task, "", "train ten seeds") for task in TASKS]
 
 
 def seconds(folder: Path, device: str, work: list[tuple[str, str, str]]) -> list[float]:
-    """Of each piece of work, by the code in a folder."""
+    """Seconds of each piece of work, by the code in a folder."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", TIMED, device, json.dumps(work)],
         env=os.environ | {"PYTHONPATH": str(folder), "OMP_WAIT_POLICY": "PASSIVE"},

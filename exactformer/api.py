@@ -58,7 +58,7 @@ class Model(Remembering):
 
     @remembered
     def sha256(self) -> str:
-        """The hash of its weights file, which covers the algebra and all that computes."""
+        """Hash of the model's weights file, which covers the algebra and all that computes."""
         return to_file(self.algebra, self.weights, {}).sha256
 
     def __eq__(self, other: object) -> bool:
@@ -159,7 +159,7 @@ class Model(Remembering):
     def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None": ...
 
     def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None":
-        """The fast engine, where `engine` means it; None where the transformer is to run."""
+        """The fast engine if `engine` asks for it; None if the transformer is to run."""
         if engine == "fast":
             return self._engine
         if engine == "auto":
@@ -199,7 +199,9 @@ class Model(Remembering):
         dtype: torch.dtype = torch.float32,
         iterations: Iterations = "depth",
     ) -> list[str | None]:
-        """The value the transformer gives each; None where it ends with anything else."""
+        """The value that the transformer gives each expression; None if it does not end with a
+        single value.
+        """
         expressions = self._prepare(expressions, iterations)
         return predict(self.algebra, self.weights, expressions, dtype, iterations)
 
@@ -212,8 +214,8 @@ class Model(Remembering):
         most_work: int | None = None,
         tell: Callable[[float], None] = lambda share: None,
     ) -> list[Outcome]:
-        """The value the transformer gives each, and how many iterations it takes. A ValueError
-        where it ends with anything but a value begins with the place of the expression.
+        """The value that the transformer gives each expression, and its number of iterations. A
+        ValueError names the place of an expression that ends without a value.
         """
         expressions = self._prepare(expressions, iterations)
         return require_outcomes(
@@ -223,14 +225,18 @@ class Model(Remembering):
     def _prepare(
         self, expressions: Sequence[Expression], iterations: Iterations
     ) -> list[Expression]:
-        """Expressions of this algebra; and weights with a proof, where it takes that."""
+        """Parse expressions of this algebra; a ValueError if the iterations need exact weights and
+        these are not.
+        """
         if isinstance(expressions, str | bytes | Expression):
             raise TypeError(f"expected a list of expressions, found {show(expressions)}")
         self._require_exact(iterations)
         return [self._expression(expression) for expression in expressions]
 
     def _require_exact(self, iterations: Iterations) -> None:
-        """Spans of other weights may become anything, which cannot be composed."""
+        """Raise a ValueError for weights that are not exact: their spans may become anything, and
+        cannot be composed.
+        """
         check_iterations(iterations)
         if layer_of(self.algebra, iterations).proved and not self._findings.exact:
             raise ValueError(
@@ -311,7 +317,7 @@ class Model(Remembering):
         return expression
 
     def _expressions(self, texts: Sequence[Text]) -> list[Expression]:
-        """An error in one of several says in which."""
+        """Parse several texts; an error says which one it is in."""
         expressions: list[Expression] = []
         for number, text in enumerate(texts, start=1):
             try:
@@ -332,7 +338,7 @@ class Model(Remembering):
 
     @remembered
     def _findings(self) -> Findings:
-        """The finite check alone: all that the fast engine asks for."""
+        """The findings of the finite check alone, which is all that the fast engine needs."""
         return findings(self.algebra, self.weights)
 
     def to(self, device: torch.device | str) -> "Model":
@@ -358,7 +364,7 @@ def construct(
     feedforward   "closed": a perceptron in closed form; "units": gated units for named rules, which
                   take any number of operands; "table": a look-up table; "fitted": the paper's
                   perceptron, fitted to the table and shipped. Without it, the first of closed,
-                  units and table that can be had; `origin` says which.
+                  units and table that is possible; `origin` says which.
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
     expect(algebra, Algebra, AN_ALGEBRA)

@@ -48,7 +48,7 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to fill, where there was none, or an empty one."""
+    """A folder to fill, which gets its name at the end; there must be none yet, or an empty one."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder}: expected the name of a new folder, found something there")
     with _naming(folder):

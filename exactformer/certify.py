@@ -35,7 +35,7 @@ BATCH = 2_000
 
 @dataclass(frozen=True)
 class Counterexample:
-    """An expression on which the model is wrong. `shortest` if all shorter ones were tried."""
+    """An expression on which the model is wrong; `shortest` if all shorter ones were tried."""
 
     expression: Expression
     expected: str
@@ -52,7 +52,7 @@ class Certificate:
     counterexample: Counterexample | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is known, for a program to read: a proof's fields, and some more for people."""
+        """The certificate as plain data: a proof's fields, and some more for people."""
         findings = self.findings
         data = proof_of(self.algebra, self.weights_sha256, findings) | {
             "format": FORMAT if self.verdict == "exact" else FAULT,
@@ -77,7 +77,7 @@ class Certificate:
         )
 
     def _repr_html_(self) -> str:
-        """For a notebook, which shows all of it."""
+        """The certificate as HTML, for a notebook."""
         return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
@@ -103,7 +103,7 @@ class Certificate:
         return "\n".join(lines)
 
     def save(self, path: Path) -> None:
-        """Write the proof that `verify` accepts, or all that is known of weights without one."""
+        """Write the proof that `verify` accepts; for weights without one, write all findings."""
         if self.verdict == "exact":
             data = proof_of(self.algebra, self.weights_sha256, self.findings)
         else:
@@ -141,7 +141,7 @@ def findings(algebra: Algebra, weights: Weights) -> Findings:
 
 
 def findings_of_all(algebra: Algebra, seeds: Sequence[Weights]) -> list[Findings]:
-    """The same for many weights, whose exact arithmetic runs over all of them together."""
+    """The findings of many weights, whose exact arithmetic runs over all of them together."""
     files = [to_file(algebra, weights, {}) for weights in seeds]
     return check_all(algebra, [(file.arrays, file.activation) for file in files])
 
@@ -149,8 +149,8 @@ def findings_of_all(algebra: Algebra, seeds: Sequence[Weights]) -> list[Findings
 def find_counterexample(
     algebra: Algebra, weights: Weights, suspects: Sequence[Expression] = ()
 ) -> Counterexample | None:
-    """An expression whose value the model gets wrong: the shortest one, if a shorter one than the
-    first of the suspects that is wrong is found among all that are tried.
+    """An expression whose value the model gets wrong. It is the first wrong suspect, or a shorter
+    one if the search over all short expressions finds one.
     """
     known = _first_wrong(algebra, weights, sorted(suspects, key=len)[:AT_MOST])
     exhaustive = True
@@ -165,7 +165,7 @@ def find_counterexample(
 
 
 def _suspects(algebra: Algebra, found: Findings) -> list[Expression]:
-    """Expressions whose only span has a wrong row, and those that a gate groups otherwise."""
+    """Expressions whose only span has a wrong row, and those that the level gate groups wrongly."""
     texts = [
         tuple(span_tokens(algebra, row.operator, [FIRST_VALUE + i for i in row.operands]))
         for row in found.wrong_rows
@@ -188,7 +188,7 @@ def _first_wrong(
 
 
 def _candidates(algebra: Algebra) -> Iterator[tuple[list[Expression], bool]]:
-    """Batches to try, and whether a batch completes or continues all expressions of its length."""
+    """Batches of expressions to try, and whether each completes or continues a length."""
     for length in range(1, LONGEST + 1):
         source = enumerate_length(algebra, length)
         tried = islice(source, AT_MOST)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 CONNECT_SECONDS = 10  # until a port that does not answer is given up
-RETRIES = 5  # of a shard that was lost with its node or its process
+RETRIES = 5  # retries of a shard that was lost with its node or its process
 LONGEST_MESSAGE = 300  # characters of what Ray says
 AHEAD = 3  # shards under way for each that runs: the next ones are at hand when it ends
 
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 class Outcome(NamedTuple):
-    """Of a shard: its result, or what is wrong with it, so that running it again would not help."""
+    """The outcome of a shard: its result, or a mistake that running it again would not help."""
 
     result: Any = None
     mistake: str | None = None
@@ -58,8 +58,9 @@ class Cluster:
     def as_they_come(
         self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
     ) -> Iterator[tuple[int, Result]]:
-        """The number of each shard, from 0, and its result: whichever is done first comes first.
-        A mistake in one of them is a ValueError at once. Each takes a CPU, and `gpus` of a GPU.
+        """Yield the number of each shard, from 0, and its result, in the order in which they
+        finish. A mistake in a shard raises a ValueError at once. Each takes a CPU, and `gpus` of a
+        GPU.
         """
         for number, outcome in self._outcomes(function, shards, gpus, {}):
             yield number, outcome.right()
@@ -67,7 +68,7 @@ class Cluster:
     def in_order(
         self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
     ) -> Iterator[Result]:
-        """The results of shards in their order, and a mistake in its turn."""
+        """Yield the results of shards in their order; a mistake is raised in its turn."""
         waiting: dict[int, Outcome] = {}
         following = 0
         for number, outcome in self._outcomes(function, shards, gpus, waiting):
@@ -83,8 +84,8 @@ class Cluster:
         gpus: float,
         waiting: Mapping[int, Outcome],
     ) -> Iterator[tuple[int, Outcome]]:
-        """There may be more shards than the memory holds: no more of them are under way, or waiting
-        for one that is, than keep all nodes at work.
+        """Yield the outcomes by shard number. There may be more shards than the memory holds, so no
+        more of them run or wait than keep all nodes busy.
         """
         remote = self.ray.remote(_on_node()).options(
             num_cpus=1, num_gpus=gpus, max_retries=RETRIES, retry_exceptions=False
@@ -106,7 +107,7 @@ class Cluster:
                 yield running.pop(done), self._outcome(done)
 
     def _places(self, gpus: float) -> int:
-        """How many shards run at a time."""
+        """Number of shards that run at a time."""
         resources = self.ray.cluster_resources()
         cpus = int(resources.get("CPU", 0))
         return min(cpus, int(resources.get("GPU", 0) / gpus)) if gpus else cpus
@@ -145,7 +146,7 @@ def connected(address: str) -> Iterator[Cluster]:
 
 
 def _knock(address: str) -> None:
-    """A port that nobody answers at is refused at once: Ray itself would try again for minutes."""
+    """Raise a ValueError at once if nobody answers at a port: Ray itself would try for minutes."""
     if address == "auto":
         return
     host, colon, port = address.removeprefix("ray://").rpartition(":")
@@ -160,8 +161,8 @@ def _knock(address: str) -> None:
 
 
 def _on_node() -> Callable[[dict[str, str], bytes, bytes], tuple[Any, str | None]]:
-    """What a node runs. It is defined within a function, so that Ray sends it as code: where this
-    package is missing, that can be told.
+    """The function that a node runs. It is nested, so that Ray sends it as code and a node without
+    this package can say so.
     """
 
     def run(expected: dict[str, str], call: bytes, shard: bytes) -> tuple[Any, str | None]:
@@ -177,7 +178,7 @@ def _on_node() -> Callable[[dict[str, str], bytes, bytes], tuple[Any, str | None
 
 
 def run_here(expected: dict[str, str], call: bytes, shard: bytes) -> Outcome:
-    """A pickled function of a pickled shard, on a node."""
+    """Run a pickled function on a pickled shard, on a node."""
     place = socket.gethostname()
     for name, found in versions().items():
         if found != expected.get(name):
@@ -193,13 +194,15 @@ def run_here(expected: dict[str, str], call: bytes, shard: bytes) -> Outcome:
 
 @lru_cache(maxsize=1)
 def _function(call: bytes) -> Callable[[Any], Any]:
-    """The same one for all shards: what it has made for itself serves the next one, too."""
+    """Unpickle the function once for all shards: what it has cached serves the next shard, too."""
     return pickle.loads(call)
 
 
 @cache
 def versions() -> dict[str, str]:
-    """Of what results depend on. A build of torch for CUDA is as good as one for the CPU."""
+    """Versions of the packages that results depend on. Builds of torch for CUDA and for the CPU
+    count as equal.
+    """
     python = ".".join(map(str, sys.version_info[:3]))
     ours = f"{version('exactformer')} ({_code()})"
     others = {name: version(name).partition("+")[0] for name in ("torch", "numpy")}

@@ -18,13 +18,15 @@ RESAMPLES = 4000  # of a bootstrap
 
 
 class Predictor(Protocol):
-    """What can be evaluated: expressions in, the symbol of a value or None out for each."""
+    """A model that can be evaluated: it takes expressions and returns the symbol of a value, or
+    None, for each.
+    """
 
     def predict(self, expressions: Sequence[Expression], /) -> Sequence[str | None]: ...
 
 
 def interval(correct: float, total: int) -> tuple[float, float]:
-    """Wilson's 95% interval of the accuracy: unlike the usual one, right for 0 and for all, too."""
+    """Wilson's 95% interval of the accuracy, which is valid near 0 and 1, too."""
     if not total:
         return 0.0, 1.0
     z2 = 1.959964**2
@@ -75,8 +77,8 @@ def interval_over_seeds(right: NDArray[np.bool_]) -> tuple[float, float]:
 
 
 def interval_of_counts(right: Sequence[int], problems: int) -> tuple[float, float]:
-    """The same where only each seed's count is known: as if all seeds were wrong on the same
-    problems, which is the most that sharing problems can widen the interval.
+    """Interval over seeds and problems where only each seed's count is known. All seeds are taken
+    to be wrong on the same problems, which is the most that sharing problems can widen the interval.
     """
     if len(right) == 1 or not problems:
         return interval(right[0], problems)
@@ -98,7 +100,9 @@ def _widened(means: NDArray[np.float64], correct: float, problems: int) -> tuple
 def ask(
     predictor: Predictor, problems: Sequence[Expression], name: str = "the predictor"
 ) -> Sequence[str | None]:
-    """Its answers, if it has one to each problem and they are what can be compared with values."""
+    """The predictor's answers; an error unless there is one for each problem, and each is text or
+    None.
+    """
     answers = predictor.predict(problems)
     if isinstance(answers, str) or not isinstance(answers, Sequence):
         raise TypeError(f"{name}: expected a list of answers, found {show(answers)}")
@@ -117,7 +121,7 @@ def ask(
 def count_right(
     predictors: Sequence[Predictor], problems: Sequence[Expression], values: Sequence[str]
 ) -> int:
-    """How many are answered with their values, the problems being shared out among predictors."""
+    """Number of problems answered correctly; the problems are divided among the predictors."""
     right = 0
     for i, predictor in enumerate(predictors):
         share = slice(i, None, len(predictors))
@@ -127,13 +131,13 @@ def count_right(
 
 
 def commonest(values: Iterable[str]) -> int:
-    """How many of these the commonest one is: what answering it always would have right."""
+    """Count of the commonest value, which is what answering it always would get right."""
     return max(Counter(values).values(), default=0)
 
 
 @dataclass(frozen=True)
 class DepthScore:
-    """Problems of one depth: how many came out right, and how many tokens each of them has."""
+    """Result for the problems of one depth: how many came out right, and the tokens of each."""
 
     correct: int
     lengths: list[int] = field(repr=False)

@@ -31,7 +31,9 @@ def shipped_names(domain: str) -> list[str]:
 
 
 def find_weights(name: str | Path, domain: str | None = None) -> Path:
-    """The file of shipped weights such as "boolean/7520", of a domain "7520", or of any others."""
+    """The file of weights, by name: shipped ones such as "boolean/7520" (or "7520" with a domain),
+    or a path.
+    """
     folders = [SHIPPED / domain, SHIPPED] if domain else [SHIPPED]
     for path in (folder / f"{name}.safetensors" for folder in folders):
         if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():
@@ -69,8 +71,8 @@ def _missing(name: str, domain: str | None) -> ValueError:
 
 
 def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile:
-    """What a file holds, by its name; with an algebra, weights for any other are refused. But
-    weights for the same operators in infix notation serve plain notation, with declared levels.
+    """Read weights by name; a ValueError if they are for another algebra than the given one.
+    Weights for the same operators in infix notation serve plain notation, with the declared levels.
     """
     file = WeightFile.read(find_weights(name, algebra.name if algebra else None))
     if algebra and has_spans_of(file.algebra, algebra):
@@ -85,6 +87,6 @@ def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile
 
 
 def has_spans_of(infix: Algebra, plain: Algebra) -> bool:
-    """Whether spans of one operator mean the same in both."""
+    """Whether an algebra in infix notation has the operators of one in plain notation."""
     notations = infix.notation is Notation.INFIX and plain.notation is Notation.PLAIN
     return notations and (infix.values, infix.operators) == (plain.values, plain.operators)

@@ -23,7 +23,7 @@ class Adam:
     weight_decay: float = 0.0  # decoupled from the gradient, as in AdamW
 
     def fraction(self, step: int) -> float:
-        """Of the full learning rate, at a step."""
+        """Fraction of the full learning rate at a step."""
         warm = self.warm_up * self.steps
         if step < warm:
             return self.warm_up_from + (1 - self.warm_up_from) * step / warm
@@ -32,7 +32,8 @@ class Adam:
 
     def factors(self, steps: Iterable[int], updates: Iterable[int]) -> Tensor:
         """A row for each pair of a step of the schedule and a number of updates, this one included:
-        the fraction of the rate, the same over the mean's bias, the root of the square's bias.
+        the fraction of the rate, that fraction over the mean's bias, and the root of the square's
+        bias.
         """
         b1, b2 = self.betas
         pairs = ((self.fraction(step), n) for step, n in zip(steps, updates, strict=True))
@@ -64,7 +65,7 @@ class Adam:
             self.move(parameters[name], clipped, means[name], squares[name], rate, of_seeds)
 
     def clipping(self, squares: Iterable[Tensor]) -> Tensor:
-        """What each seed's gradients are multiplied with; their squares are (seeds, numbers)."""
+        """The factor that clips each seed's gradients; the squares are (seeds, numbers)."""
         squared_norm = sum(square.sum(1) for square in squares)
         assert isinstance(squared_norm, Tensor)
         return self.clip / squared_norm.sqrt().clamp(min=self.clip)
@@ -78,7 +79,7 @@ class Adam:
         rate: float | Tensor,
         factors: Sequence[Tensor],
     ) -> None:
-        """Update one tensor in place; the gradient is clipped, and all broadcast against it."""
+        """Update one tensor in place, by a clipped gradient; all arguments broadcast against it."""
         fraction, unbiased, root = factors
         update_moments(mean, square, gradient, self.betas)
         if self.weight_decay:
@@ -89,7 +90,7 @@ class Adam:
 def update_moments(
     mean: Tensor, square: Tensor, gradient: Tensor, betas: tuple[float, float]
 ) -> None:
-    """Adam's running means, in place: of the gradient and of its square."""
+    """Update Adam's running means of the gradient and of its square, in place."""
     b1, b2 = betas
     mean.mul_(b1).add_(gradient * (1 - b1))
     square.mul_(b2).add_(gradient * gradient * (1 - b2))

@@ -8,7 +8,7 @@ Kind = Literal["parenthesis", "value", "operator", "empty"]
 
 
 class Ink(NamedTuple):
-    """How a box is drawn: its inside, its edge, and the text in it."""
+    """Colours of a box: its inside, its edge, and the text in it."""
 
     fill: str
     edge: str
@@ -45,7 +45,7 @@ NIGHT = "#15181d"  # the page behind everything, in the dark
 
 
 def kind_of(algebra: Algebra, symbol: str) -> Kind:
-    """The type of a token; whatever is no token is the zero vector."""
+    """The type of a token; anything that is no token counts as the zero vector."""
     if symbol not in algebra.vocabulary:
         return "empty"
     token = algebra.vocabulary.index(symbol)
@@ -59,11 +59,11 @@ def cluster_ink(number: int) -> Ink:
 
 
 def at_night(ink: Ink) -> Ink:
-    """The same colour on a dark page: a deep fill, a clear edge, and text as light as the fill."""
+    """The ink on a dark page: a deep fill, a clear edge, and text as light as the fill was."""
     return Ink(mix(ink.edge, NIGHT, 0.68), mix(ink.edge, "#ffffff", 0.12), ink.fill)
 
 
 def mix(one: str, other: str, share: float) -> str:
-    """A colour on the way from `one` to `other`."""
+    """A mixture of the colours `one` and `other`."""
     parts = [[int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in (one, other)]
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(*parts, strict=True))

@@ -23,7 +23,7 @@ WIDE = 70  # columns of a terminal that has room for everything; a narrow one sh
 
 
 def is_typed(name: str | Path) -> bool:
-    """Whether a file is what somebody types at a terminal, where a bar would be in the way."""
+    """Whether a file is typed by a user at a terminal, where a bar would be in the way."""
     return str(name) == "-" and sys.stdin.isatty()
 
 
@@ -35,7 +35,9 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def bar(shown: bool = True) -> Iterator[Tell]:
-    """A function to report progress to; it is shown on a terminal, and gone at the end."""
+    """A function to report progress to. It draws a bar on a terminal, which is removed at the
+    end.
+    """
     console = Console(stderr=True)
     done, left = TextColumn("{task.completed:,.0f} {task.description}"), TimeRemainingColumn()
     columns = (BarColumn(), done, left)

@@ -1,4 +1,4 @@
-"""How many rows of a labelled file a certified model gets right.
+"""Scores a certified model on the rows of a labelled file.
 
 For `listops` the algebra is picked from the file: the one that covers its operators and numbers of
 operands. Any other domain, and weights that are given, must cover the file themselves, and weights
@@ -56,7 +56,7 @@ Uses = dict[Use, int]  # the line in which each use of an operator is first seen
 
 @dataclass(frozen=True)
 class Wrong:
-    """A row that came out otherwise than its label says."""
+    """A row whose value differs from its label."""
 
     line: int
     expected: str
@@ -78,7 +78,7 @@ class Tally:
 
 @dataclass(frozen=True, kw_only=True)
 class Score(Tally):
-    """All rows of a file, by weights that are exact."""
+    """The score of all rows of a file, by weights that are exact."""
 
     task: "Task"
     algebra: Algebra
@@ -144,7 +144,7 @@ def score(task: "Task", progress: "Tell" = lambda unit, done, total: None) -> Sc
 def score_lines(
     engine: "CpuEngine", file: Lines, progress: "Tell" = lambda unit, done, total: None
 ) -> Tally:
-    """Native text: labels are compared as lines are read, many at a time."""
+    """Score native text: labels are compared as lines are read, many at a time."""
     from exactformer.engine.rows import Rows, all_right
 
     def blocks() -> Iterator[Rows]:
@@ -161,7 +161,7 @@ def score_lines(
 
 
 def compared(algebra: Algebra, first_line: int, values: "Numbers", labels: "Numbers") -> Tally:
-    """Lines by the numbers of their values and of those that they say."""
+    """Tally lines by comparing the value indices with those of the labels."""
     wrong, symbols = np.flatnonzero(values != labels), algebra.values
     shown = [
         Wrong(first_line + i, symbols[labels[i]], symbols[values[i]])
@@ -172,8 +172,8 @@ def compared(algebra: Algebra, first_line: int, values: "Numbers", labels: "Numb
 
 @dataclass(frozen=True)
 class Task:
-    """What a user chose to score and to score with, by the names of the command line. Once it is
-    settled, `format` is not None, and `median` is so only where there is no such choice.
+    """The user's choices of what to score and with what, by the names of the command line. Once it
+    is settled, `format` is not None, and `median` is None only if there is no such choice.
     """
 
     domain: Algebra
@@ -185,7 +185,7 @@ class Task:
     most_work: int | None = None  # that the transformer may spend on one expression
 
     def settled(self, file: Lines) -> "Task":
-        """The same with the format of a file and its rule for the median, given or not."""
+        """The task with the format of a file and its rule for the median filled in."""
         domain, median = self.domain, self.median
         if file.first_line == 1 and is_rows(file.header):
             raise ValueError(
@@ -210,7 +210,9 @@ class Task:
         return replace(self, format=format, median=median)
 
     def blocks(self, file: Lines, uses: Uses) -> Iterator[Block]:
-        """What is kept of rows. `uses` is filled while a file in Nangia's notation is read."""
+        """Yield the rows of a file in blocks. `uses` is filled while a file in Nangia's notation is
+        read.
+        """
         if self.format in ("nangia", "lra"):
             from exactformer.engine.nangia_rows import read_published
 
@@ -237,7 +239,9 @@ class Task:
         return model
 
     def _load(self, uses: Uses) -> Model:
-        """Weights for the domain, or those that cover all that a file of published ListOps uses."""
+        """Load weights for the domain, or those that cover all operators of a published ListOps
+        file.
+        """
         weights, domain, median = self.weights, self.domain, self.median
         if median is None:
             model = load(weights, domain)
@@ -262,7 +266,9 @@ class Task:
         return model
 
     def tallies(self, model: Model, block: Block) -> Iterator[Tally]:
-        """Rows that waited for their weights, or for the transformer, some at a time."""
+        """Yield tallies of the rows that waited for their weights or for the transformer, in
+        blocks.
+        """
         fast, algebra = model.fast_engine(self.engine), model.algebra
         if fast and not isinstance(block, list):
             labels = block.label_numbers(algebra)
@@ -295,7 +301,7 @@ class Task:
 
 
 def _size(row: Row[Any]) -> int:
-    """Tokens to evaluate, about."""
+    """Approximate number of tokens to evaluate."""
     if isinstance(row.content, tuple):
         return bowman.ASSIGNMENTS * sum(map(len, row.content))
     return len(row.content)

@@ -44,7 +44,7 @@ class OnCluster:
 
     @property
     def runs(self) -> EngineUsed:
-        """What gives the values on its nodes. Tables of plain notation are for CPUs only."""
+        """Name of the engine on its nodes. Tables of plain notation are for CPUs only."""
         on_cpu = self.evaluator.device == "cpu"
         if not on_cpu and self.evaluator.algebra.notation is Notation.PLAIN:
             return "model"
@@ -71,8 +71,9 @@ class OnCluster:
 
 
 def score(address: str, task: Task, progress: Tell) -> Score:
-    """What `exactformer.score.score` gives for a file, which is read as it is there: where only all
-    of it says which weights it needs, its rows are kept here until all have been read.
+    """Score a file on a cluster, with the result of `exactformer.score.score`. The file is read
+    here; if only all of it says which weights it needs, its rows are kept here until all have been
+    read.
     """
     with connected(address) as cluster, Kept[list[bytes]]() as kept:
         cut, size, unit = parts(task.file), _size(task.file), "bytes"
@@ -107,7 +108,9 @@ def _results(
     unit: str = "bytes",
     gpus: int = 0,
 ) -> Iterator[Any]:
-    """Of the parts of a file up to the first mistake. Bad lines are told together at the end."""
+    """Yield the results of a file's parts up to the first mistake. Bad lines are reported together
+    at the end.
+    """
     sizes: deque[int] = deque()  # of what has been sent
 
     def sent() -> Iterator[Part | bytes]:
@@ -131,7 +134,9 @@ def _results(
 
 
 def _attempt(run: Callable[[Any], Any], shard: Any) -> Any:
-    """A mistake is returned: whether it is told depends on the shards before."""
+    """Run a shard and return a mistake instead of raising it: whether it is reported depends on
+    earlier shards.
+    """
     try:
         return run(shard)
     except BadLines as error:
@@ -145,7 +150,7 @@ def _attempt(run: Callable[[Any], Any], shard: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Weights:
-    """Weights by their name and, where they are no constructed ones, what their file holds."""
+    """Weights by their name and, unless they are constructed, the content of their file."""
 
     name: str
     data: bytes | None
@@ -157,7 +162,7 @@ class _Weights:
 
     @cached_property
     def path(self) -> str:
-        """Their name on a node: a file that is gone with the process."""
+        """Path of the weights on a node: a file that is removed with the process."""
         if self.data is None:
             return self.name
         file = os.memfd_create(self.name)
@@ -181,7 +186,7 @@ class _Evaluate:
 
 
 def _read(task: Task, part: Part) -> tuple[bytes, Uses]:
-    """Rows as a node wants them back: they are nothing to us."""
+    """Read the rows of a part. They are returned pickled: whoever collects them passes them on."""
     uses: Uses = {}
     with Lines.of(part) as file:
         blocks = list(task.blocks(file, uses))

@@ -20,12 +20,12 @@ Split = Literal["train", "test"]
 DEPTHS: dict[Split, tuple[int, ...]] = {"train": (2, 3), "test": (2, 3, 4, 5)}
 SEEDS: dict[Split, int] = {"train": 0, "test": 1}
 GRADED = (2, 3, 5, 7, 10, 13)  # moduli of arithmetic: 6 to 17 tokens
-TRAINED = (3, 5, 7)  # of these, learned when they are asked for: some seconds each
-SEED = 7520  # of those
+TRAINED = (3, 5, 7)  # moduli of algebras whose models are trained on request, in some seconds each
+SEED = 7520  # seed of the models that are trained
 
 
 def models() -> dict[str, Callable[[], Model]]:
-    """By name, what makes or loads each.
+    """The models of the suite: functions that make or load them, by name.
 
     `DOMAIN/SEED` are learned, by ten seeds a task, and `trained/ALGEBRA` for smaller algebras.
     `constructed/ALGEBRA` are written down, for algebras of graded size. `dense/ALGEBRA` are the
@@ -46,8 +46,8 @@ def models() -> dict[str, Callable[[], Model]]:
 
 
 def split(algebra: Algebra, which: Split, count: int) -> list[Expression]:
-    """`count` expressions of each depth of a split. A hash of its text decides where an expression
-    belongs, so that none is in both.
+    """`count` expressions of each depth of a split. A hash of its text assigns each expression to
+    one split, so that none is in both.
     """
     found: list[Expression] = []
     for depth in DEPTHS[which]:

@@ -1,4 +1,4 @@
-"""Threads that torch's operators run on, for a while: how many, and how they compute."""
+"""Settings of torch's threads for a while: how many there are, and how they compute."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,9 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """One. Of operators that take microseconds, several would spend more on waiting for each other.
-    And they would split vector loops depending on the size of the batch, and so round differently.
+    """Use one thread. For operators that take microseconds, several threads would mostly wait for
+    each other. They would also split vector loops depending on the size of the batch, and so round
+    differently.
     """
     threads = torch.get_num_threads()
     if threads == 1:  # by this function in another thread of Python, perhaps, which undoes it
@@ -24,12 +25,9 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def subnormals_as_zero() -> Iterator[None]:
-    """Numbers next to zero, below what a float32 has all its digits for, in this thread, where the
-    processor can do that; afterwards all is as it was before.
-
-    It takes up to ten times as long for an operation on them, and once outputs are sure of
-    themselves, most slopes are such numbers. Too small to move any weight, they are as good as
-    zero.
+    """Flush subnormal float32 numbers to zero in this thread, if the processor can; the setting is
+    restored afterwards. Operations on them take up to ten times as long, and once outputs are far
+    from the threshold most gradients are subnormal. They are too small to change any weight.
     """
     smallest = torch.tensor(torch.finfo(torch.float32).tiny)
     before = float(smallest / 2) == 0

@@ -45,7 +45,7 @@ def spelt(numbers: "Numbers", words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """What a user chose to evaluate with, by the names of the command line."""
+    """The user's choices of what to evaluate with, by the names of the command line."""
 
     algebra: Algebra
     weights: str = "constructed"
@@ -60,7 +60,7 @@ class Evaluator:
 
     @property
     def runs(self) -> EngineUsed:
-        """What gives the values: tables that were read off the weights, or the transformer."""
+        """Name of the engine that gives the values: tables read off the weights, or the transformer."""
         return "fast" if self._tables or self._model.fast_engine(self.engine) else "model"
 
     def value(self, expression: Expression) -> str:
@@ -73,7 +73,7 @@ class Evaluator:
         return str(self.outcome(expression).value)
 
     def outcome(self, expression: Expression) -> "Outcome":
-        """What the transformer makes of an expression."""
+        """The transformer's value of an expression, with its iterations."""
         from exactformer.progress import bar
 
         total = work(expression, self.iterations or "depth")
@@ -121,7 +121,7 @@ class Evaluator:
     def line_outcomes(
         self, path: Path | Part, syntax: Syntax = "native"
     ) -> "Iterator[Outcome | None]":
-        """The same by the transformer, each with its iterations; None for a bad line."""
+        """The values of lines by the transformer, each with its iterations; None for a bad line."""
         return chain.from_iterable(self._outcomes(path, syntax))
 
     def _outcomes(self, path: Path | Part, syntax: Syntax) -> "Iterator[list[Outcome | None]]":
@@ -168,7 +168,9 @@ class Evaluator:
         )
 
     def fast_engine(self) -> "CpuEngine | None":
-        """What it evaluates with, made now if it is not there; None if that is the transformer."""
+        """The engine to evaluate with, made if it does not exist yet; None if that is the
+        transformer.
+        """
         if self._tables is None:
             return self._model.fast_engine(self.engine)
         from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
@@ -177,14 +179,14 @@ class Evaluator:
 
     @cached_property
     def _tables(self) -> SpanAutomaton | None:
-        """Those that were kept; a GPU has its own."""
+        """The tables kept on disk, if there are any; None for a GPU, which has its own."""
         if self.engine == "model" or self.device != "cpu":
             return None
         return find_tables(self.algebra, self.weights)
 
     @cached_property
     def _model(self) -> "Model":
-        """The model; the tables of its fast engine, if that is to run, are kept."""
+        """The model. The tables of its fast engine, if that is to run, are stored."""
         from exactformer.api import load
 
         model = load(self.weights, self.algebra).to(self.device)

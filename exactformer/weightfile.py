@@ -40,7 +40,7 @@ TABLE = {"bags", "outputs"}
 UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
 RANK = "G_R"  # where the order of operands matters
 LEVELS = ("G_L", "directions")  # in plain notation
-# What the discrete ones were learned as.
+# Logits from which the discrete tensors were learned.
 LOGITS = {f"{name}_logits" for name in (*ROUTING, RANK, *LEVELS)}
 OPTIONAL = {"E", RANK, *LEVELS} | LOGITS
 # One type for each tensor: the hash covers it, and a proof is about float32.
@@ -54,7 +54,7 @@ TYPES = {
 
 @dataclass(frozen=True)
 class WeightFile:
-    """What a weights file holds. `origin` says where the weights come from, in plain data."""
+    """The content of a weights file. `origin` says where the weights come from, in plain data."""
 
     algebra: Algebra
     arrays: Arrays
@@ -93,7 +93,7 @@ class WeightFile:
         return read
 
     def __post_init__(self) -> None:
-        """Names, shapes and finiteness, so that whoever uses the arrays can rely on them."""
+        """Check names, shapes and finiteness, so that callers can rely on the arrays."""
         if not isinstance(self.origin, Mapping):
             raise ValueError(f"origin: expected an object, found {show(self.origin)}")
         names = set(self.arrays) - OPTIONAL
@@ -157,7 +157,9 @@ class WeightFile:
             raise ValueError("tensor bags: the same bag is there twice")
 
     def _levels(self) -> int:
-        """How many levels there are, 0 for what is no operator included."""
+        """Number of levels, including level 0 for tokens that are no operators; 0 without plain
+        notation.
+        """
         is_plain = self.algebra.notation is Notation.PLAIN
         for name in LEVELS:
             if is_plain != (name in self.arrays):
@@ -168,7 +170,9 @@ class WeightFile:
         return found
 
     def _check_levels(self, G_L: NDArray, directions: NDArray) -> None:
-        """A level for each use of an operator, and a direction for each level."""
+        """Check that there is a level for each use of an operator, and a direction for each
+        level.
+        """
         highest = len(directions) - 1
         has_level = np.clip(G_L, 1, highest) == G_L
         if not np.where(self.algebra.declared_levels > 0, has_level, G_L == 0).all():
@@ -183,7 +187,9 @@ class WeightFile:
         return (self.arrays[name].shape or (0,))[axis]
 
     def _width(self, found: int, D: int) -> int:
-        """Of a routed bag: two or more slots of D numbers with a rank gate, one without."""
+        """Width of a routed bag: two or more slots of D numbers with a rank gate, one slot
+        without.
+        """
         if RANK not in self.arrays:
             return D
         require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
@@ -191,14 +197,14 @@ class WeightFile:
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:
-    """Plain data for a safetensors file. One entry: several would come in a random order, and the
-    same weights would not give the same bytes.
+    """Pack plain data into the header of a safetensors file. It is one entry: several would come in
+    a random order, and equal weights would not give equal bytes.
     """
     return {"exactformer": json.dumps(header, ensure_ascii=False)}
 
 
 def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str, Any], dict]:
-    """Header and tensors of a file of ours, of this format; anything else is a ValueError."""
+    """Header and tensors of a file in this format; a ValueError for any other file."""
     require(f"{path}: bytes", os.stat(path).st_size, LONGEST_TENSORS)
     try:
         with safetensors.safe_open(path, framework=framework) as file:
@@ -216,7 +222,7 @@ def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str,
 
 
 def content_sha256(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> str:
-    """A hash of all that a file of tensors holds: what it says of itself and every number."""
+    """A hash of the whole content of a file of tensors: its header and every number."""
     return _sha256(json.dumps(header, sort_keys=True), arrays)
 
 

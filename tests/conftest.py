@@ -1,4 +1,4 @@
-"""What all tests share.
+"""Fixtures and settings that all tests share.
 
 Nothing that needs torch is imported up here: shapes are checked in modules imported later only.
 """
@@ -59,13 +59,13 @@ def cache_folder(tmp_path_factory) -> Path:
 
 @pytest.fixture(params=TASKS, ids=lambda algebra: algebra.name)
 def task(request) -> Algebra:
-    """Each of the paper's three."""
+    """Each of the paper's three tasks."""
     return request.param
 
 
 @pytest.fixture(params=ALGEBRAS, ids=lambda algebra: algebra.name)
 def algebra(request) -> Algebra:
-    """Those and some more."""
+    """Each of the paper's tasks, and some more algebras."""
     return request.param
 
 
@@ -115,7 +115,7 @@ def interrupted(tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    """Of the explorer's server, started as a user starts it."""
+    """Address of the explorer's server, started as a user starts it."""
     from tests.explorer import serving
 
     with serving() as address:
@@ -124,7 +124,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def client(address):
-    """Of that server."""
+    """A client of the explorer's server."""
     import httpx
 
     from tests.explorer import SECONDS

@@ -23,7 +23,7 @@ Words = tuple[str, ...]
 
 
 def powers(modulus: int = 5) -> Algebra:
-    """As in Python: `-` between `*` and `**`, which groups from the right."""
+    """Python's levels: `-` between `*` and `**`, which groups from the right."""
     values = tuple(map(str, range(modulus)))
 
     def power(a: str, b: str) -> str:

@@ -1,4 +1,4 @@
-"""What was found in rows, one by one, to be compared with what was expected."""
+"""Rows with their values and errors one by one, to be compared with what was expected."""
 
 from collections.abc import Iterable
 from typing import Any, BinaryIO
@@ -21,5 +21,5 @@ def listed(engine: CpuEngine, blocks: Iterable[Rows]) -> list[str | ExpressionEr
 def line_values(
     engine: CpuEngine, file: BinaryIO, *arguments: Any, **more: Any
 ) -> list[str | ExpressionError | None]:
-    """The same of a file's lines."""
+    """The value or the error of each line of a file."""
     return listed(engine, rows_of_file(engine, file, *arguments, **more))

@@ -25,7 +25,7 @@ def exactformer(*arguments: str | Path, before: str = "", **options) -> subproce
 
 
 def refused(*arguments: str | Path, **options) -> str:
-    """What it says on a mistake: on stderr, with nothing on stdout and no traceback."""
+    """The message of a user's mistake: on stderr, with nothing on stdout and no traceback."""
     result = exactformer(*arguments, **options)
     assert result.returncode == 2, result.stderr
     assert result.stdout == ""

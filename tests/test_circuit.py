@@ -198,7 +198,7 @@ def test_outside_the_mask_nothing_changes(state, seed):
 
 
 def back_to_text(algebra: Algebra, X: torch.Tensor) -> Expression:
-    """What a state says, with its empty positions dropped."""
+    """The tokens of a state, without its empty positions."""
     return parse(algebra, " ".join(algebra.vocabulary[i] for i in tokens(X) if i != EMPTY))
 
 

@@ -10,6 +10,7 @@ from exactformer.api import Model
 from exactformer.export.graph import IterationGraph, LoopGraph
 from exactformer.export.huggingface import export_folder
 from exactformer.export.program import export_iteration
+from exactformer.model.feedforward import MLP
 from exactformer.model.remembered import fixed
 from exactformer.named import FOLDER_WEIGHTS
 from exactformer.verify import ProofRejected, verify
@@ -23,6 +24,12 @@ EXPORTS = {
 REFUSED = "expected weights that are certified exact"
 
 
+def f_of(model: Model) -> MLP:
+    """Its feedforward, which is a perceptron here."""
+    assert isinstance(model.weights.f, MLP)
+    return model.weights.f
+
+
 def certified() -> Model:
     model = ef.construct(ef.boolean())
     assert (model.certify().verdict, model("(1&0)")) == ("exact", "0")
@@ -32,7 +39,7 @@ def certified() -> Model:
 @pytest.mark.parametrize("name", EXPORTS)
 def test_weights_that_were_broken_after_their_verdict_are_not_exported(name, tmp_path):
     model = certified()
-    model.weights.f.b_2.data.add_(100)
+    f_of(model).b_2.data.add_(100)
     with pytest.raises(ValueError, match=REFUSED):
         EXPORTS[name](model, tmp_path / "out")
     assert not list(tmp_path.iterdir())
@@ -42,7 +49,7 @@ def test_weights_that_were_broken_after_their_verdict_are_not_exported(name, tmp
 def test_a_verdict_that_is_remembered_wrongly_is_not_exported(name, tmp_path):
     """Even if memory were forged: an export has the weights certified anew."""
     right, model = certified(), certified()
-    model.weights.f.b_2.data.add_(100)
+    f_of(model).b_2.data.add_(100)
     copy = fixed(model)
     for fact in ("_certificate", "_findings"):
         vars(copy)[f"{fact}, remembered"] = getattr(right, fact)
@@ -55,8 +62,8 @@ def test_a_verdict_that_is_remembered_wrongly_is_not_exported(name, tmp_path):
 def test_a_folder_says_what_its_own_files_are(tmp_path):
     model = certified()
     old = model.sha256
-    model.weights.f.b_2.data.mul_(2)
-    model.weights.f.W_2.data.mul_(2)  # other weights, and exact as well
+    f_of(model).b_2.data.mul_(2)
+    f_of(model).W_2.data.mul_(2)  # other weights, and exact as well
     export_folder(model, tmp_path / "out")
     config = json.loads((tmp_path / "out" / "config.json").read_text())
     again = ef.load(tmp_path / "out")
@@ -69,7 +76,7 @@ def test_a_proof_that_was_held_across_a_change_is_told_apart(tmp_path):
     certificate = model.certify()
     proof, before, after = (tmp_path / name for name in ("proof.json", "before", "after"))
     model.save(before)
-    model.weights.f.b_2.data.add_(100)
+    f_of(model).b_2.data.add_(100)
     model.save(after)
     certificate.save(proof)
     verify(proof, before)  # it is about these, and says so

@@ -28,7 +28,7 @@ def output(*arguments: str) -> str:
 
 
 def refused(*arguments: str) -> str:
-    """What it says on a user's mistake: on stderr, with nothing on stdout and no traceback."""
+    """The message of a user's mistake: on stderr, with nothing on stdout and no traceback."""
     result = exactformer(*arguments)
     assert result.returncode == 2
     assert result.stdout == ""

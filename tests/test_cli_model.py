@@ -179,7 +179,7 @@ def test_what_would_take_the_transformer_hours(tmp_path):
     ]:
         errors = refused(*arguments)
         assert errors.startswith(f"exactformer: {place}{cost}, more than")
-        assert errors.endswith("--no-limit does it all the same")
+        assert errors.endswith("--no-limit runs it anyway")
     assert output("eval", "boolean", COMB) == "1\n"
 
 

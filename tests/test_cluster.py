@@ -107,7 +107,7 @@ def test_a_node_without_exactformer():
 
 
 def run_with(cluster: Nodes, program: str) -> str:
-    """What a program says on standard error that is connected to the cluster."""
+    """The standard error of a program that is connected to the cluster."""
     start = "import os, sys\nfrom exactformer.cluster import connected\n"
     start += "def say(text): print(text, file=sys.stderr)\n"
     command = [sys.executable, "-c", start + program, cluster.address]
@@ -209,7 +209,7 @@ RECORDS = "*/*/[0-9].json"  # a seed that has one is finished
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
-    """Of all files; records without the time that was taken."""
+    """Content of all files by name; records without the time that was taken."""
     found = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file():

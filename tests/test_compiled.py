@@ -1,4 +1,4 @@
-"""What is compiled is kept on disk; where that fails or was damaged, it is compiled anew."""
+"""Compiled functions are kept on disk, and compiled again if that fails or the file is damaged."""
 
 import os
 import shutil

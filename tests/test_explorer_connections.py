@@ -50,7 +50,7 @@ def impatient() -> Iterator[Served]:
 
 
 def everything(connection: socket.socket) -> bytes:
-    """What comes until the server hangs up."""
+    """All bytes that the server sends until it hangs up."""
     parts = []
     while part := connection.recv(2**16):
         parts.append(part)

@@ -1,4 +1,4 @@
-"""What the server behind the page refuses: nothing that it is sent does any harm."""
+"""The server behind the page refuses bad requests, and none of them does any harm."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the server behind the page answers, and that it stays up."""
+"""The server behind the page answers requests, and stays up."""
 
 import json
 import socket

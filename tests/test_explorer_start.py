@@ -1,4 +1,4 @@
-"""What the explorer is started with: algebras and weights, and mistakes on the command line."""
+"""The explorer's start: algebras and weights, and mistakes on the command line."""
 
 import re
 import socket

@@ -1,4 +1,4 @@
-"""What a new user tries first, in Python, in a notebook and at a terminal.
+"""The first things that a new user tries, in Python, in a notebook and at a terminal.
 
 Of a command's words the test is in its own process; of exit statuses and terminals, in another.
 """

@@ -73,7 +73,7 @@ def test_reinmax_has_the_exact_gradient_of_a_quadratic():
 
 
 def test_the_score_function_points_downhill_and_a_baseline_takes_constants_away():
-    """Of an error that the first coordinate alone decides: 0 for a 1 there, and 1 otherwise."""
+    """An error that the first coordinate alone decides: 0 for a 1 there, and 1 otherwise."""
     generator = torch.Generator().manual_seed(0)
     logits = torch.zeros(3, 5)
     noise = torch.randn(3, 400, 5, generator=generator)

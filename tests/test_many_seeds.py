@@ -1,4 +1,6 @@
-"""What training does for many seeds at once is what it does for each, to the bit where it says."""
+"""Training many seeds at once gives each the result that it has alone, to the bit where it says
+so.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace

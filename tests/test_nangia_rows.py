@@ -78,7 +78,7 @@ def array(lines: list[bytes], *, ends: bool = True) -> np.ndarray:
 
 
 def alone(line: bytes, number: int, format) -> tuple | str:
-    """What the parser makes of one line."""
+    """The parser's reading of one line."""
     try:
         _, label, reading = read_nangia_row(line, number, format)
     except ExpressionError as error:
@@ -87,7 +87,7 @@ def alone(line: bytes, number: int, format) -> tuple | str:
 
 
 def require_the_same(lines: list[bytes], format, first: int = 7, *, ends: bool = True) -> int:
-    """That the rows are what the parser says of each; returns how many are right."""
+    """Check that the rows are those that the parser reads; returns how many are right."""
     expected = [alone(line, number, format) for number, line in enumerate(lines, first)]
     found = read_labelled(array(lines, ends=ends), first, format)
     right = [i for i, result in enumerate(expected) if not isinstance(result, str)]
@@ -237,7 +237,7 @@ def test_a_file_of_lines_by_the_command_line(tmp_path):
 
 
 def main() -> None:
-    """As many random lines as were asked for."""
+    """Random lines, as many as asked for."""
     wanted, right, done = int(sys.argv[1]), 0, 0
     for seed in count():
         texts, format = Published(seed), FORMATS[seed % 2]

@@ -40,7 +40,7 @@ def installed(wheel, tmp_path_factory) -> Path:
 
 @pytest.fixture
 def elsewhere(installed, tmp_path) -> dict:
-    """Where and how to start a process that sees the installed package before the checkout."""
+    """Folder and environment of a process that sees the installed package before the checkout."""
     return {"cwd": tmp_path, "env": os.environ | {"PYTHONPATH": str(installed)}}
 
 

@@ -1,4 +1,4 @@
-"""What README.md and the pages of docs/ say is so: commands run, examples hold, links lead on.
+"""README.md and the pages of docs/ are true: commands run, examples hold, links lead on.
 
 - Every command in a ```sh or ```console block is run, from top to bottom, in a folder of the page's
   own with a copy of examples/: one command may read what another wrote. What a ```console block
@@ -69,7 +69,7 @@ def numbered(*, run: bool) -> list:
 
 @pytest.fixture(scope="module")
 def folder_of(tmp_path_factory):
-    """Where the commands of a page run: with the examples at hand, as in the repository."""
+    """Folder in which the commands of a page run, with the examples as in the repository."""
     folders: dict[str, Path] = {}
 
     def folder(page: str) -> Path:
@@ -152,7 +152,7 @@ def test_links(page):
 
 
 def anchor(title: str) -> str:
-    """What a heading is called in an address."""
+    """The anchor of a heading in an address."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 

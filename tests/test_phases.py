@@ -69,7 +69,7 @@ def test_a_changed_record_is_refused(tmp_path):
     path.write_text(json.dumps(data))
     drawn = phases("draw", "--records", tmp_path, "--out", tmp_path / "new")
     assert (drawn.returncode, drawn.stdout) == (2, "")
-    assert "phases-boolean.json: its content is not what its sha256 was made of" in drawn.stderr
+    assert "phases-boolean.json: its content does not match its sha256" in drawn.stderr
     assert not (tmp_path / "new").exists()
     del data["sha256"]
     write_record(path, data)  # with the hash of what it says now

@@ -1,4 +1,4 @@
-"""What a trace shows of plain notation."""
+"""Traces of plain notation."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""The same problems for language models: rows, files, folders, and the score of predictions."""
+"""Problems for language models: rows, files, folders, and the score of predictions."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def exactformer(*arguments: object, cwd: Path | None = None) -> subprocess.Compl
 
 
 def refused(*arguments: object, cwd: Path) -> str:
-    """What is said about a mistake: nothing is printed and nothing is written."""
+    """The message of a mistake, after which nothing is printed or written."""
     before = sorted(cwd.rglob("*"))
     result = exactformer(*arguments, cwd=cwd)
     assert (result.returncode, result.stdout) == (2, "")

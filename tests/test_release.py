@@ -1,4 +1,4 @@
-"""What goes with a release agrees with the package."""
+"""The files of a release agree with the package."""
 
 import re
 import tomllib

@@ -74,7 +74,9 @@ def same_as_shipped(path: Path) -> bool:
 
 
 def test_the_same_again_in_another_folder(written, tmp_path):
-    """As in the repository, whose files were written elsewhere. The paths are in the output."""
+    """Results as in the repository, whose files were written elsewhere. The paths are in the
+    output.
+    """
     assert all(same_as_shipped(path) for path in written.iterdir())
     folder = tmp_path / "a" / "b"
     printed = output("reproduce", "table2", "--out", folder, "--json")

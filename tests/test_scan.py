@@ -33,7 +33,7 @@ def stretches(draw) -> list[list[int]]:
 
 
 def number_of_one_alike(parts: list[list[int]], numbers: list[int]) -> dict[int, int]:
-    """What `first_alike` says of each stretch, by its number."""
+    """The result of `first_alike` for each stretch, by its number."""
     pairs = list(zip(parts, numbers, strict=True))
     symbols = torch.tensor([symbol for part, _ in pairs for symbol in part])
     ids = torch.tensor([number for part, number in pairs for _ in part])

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import exactformer as ef
+from exactformer.model.feedforward import MLP
 from exactformer.sweep import is_finished, plan, read_rows
 from exactformer.training.record import read_record, write_record
 from tests.runs import exactformer, refused
@@ -89,7 +90,9 @@ def test_inexact_weights_with_a_record_that_says_exact(folder):
     out = folder / SHARD
     model = ef.load(out / "0.safetensors")
     proof = json.loads((out / "0.proof.json").read_text())
-    model.weights.f.b_2.data.add_(100)
+    f = model.weights.f
+    assert isinstance(f, MLP)
+    f.b_2.data.add_(100)
     broken = ef.Model(model.algebra, model.weights, dict(model.origin))
     broken.save(out / "0.safetensors")
     sha256 = ef.load(out / "0.safetensors").sha256

@@ -41,7 +41,7 @@ units_made = cache(lambda rule, n, slots: UNITS[rule](n, slots))
 
 
 def condensed(rule: str, n: int, slots: int, operands: tuple[int, ...]) -> int:
-    """What the units of a rule make of operands, step by step as the module says."""
+    """The result of a rule's units for operands, step by step as the module defines it."""
     units = units_made(rule, n, slots)
     code = 0
     for unit in units.units:

@@ -1,1 +1,1 @@
-"""What the paper compares with: a looped transformer and CRvNN, trained under its protocol."""
+"""The paper's baselines, a looped transformer and CRvNN, trained under its protocol."""

@@ -19,7 +19,7 @@ CACHED = 1 << 14  # distances that are mapped together: faster, as they stay in 
 
 
 class Positions:
-    """No positions at all, and the base of those below."""
+    """A network without positions, and the base class of the other kinds."""
 
     relative: ClassVar[bool] = False  # whether attention itself depends on positions
 
@@ -42,7 +42,9 @@ class Positions:
     def bias_of(
         self, parameters: Mapping[str, Tensor], length: int, queries: slice
     ) -> Tensor | None:
-        """These rows of the bias, (S, heads, queries, n), up to a constant; None if it has none."""
+        """Rows of the attention bias, (S, heads, queries, n), up to a constant; None if there is no
+        bias.
+        """
         return None
 
 
@@ -126,8 +128,9 @@ class FIRE(Positions):
         return torch.cat([mapped(part) for part in ratio.split(rows, 1)], 2).unsqueeze(1)
 
     def bias_of(self, parameters: Mapping[str, Tensor], length: int, queries: slice) -> Tensor:
-        """Up to a constant, which softmax does not see, f(r) is a sum of slope · max(r, kink). So
-        a row takes the ψ of all distances, the same ones for every row, and scales the kinks.
+        """Rows of the attention bias. Up to a constant, which softmax ignores, f(r) is a sum of
+        slope · max(r, kink). So a row uses the same ψ of all distances as every other row, and
+        scales the kinks.
         """
         names = ("c", "L", "W_1", "b_1", "W_2")
         c, L, W_1, b_1, W_2 = (parameters[f"positions/{name}"] for name in names)

@@ -1,4 +1,4 @@
-"""Which network is trained on which task, and every constant of its training."""
+"""The networks, their tasks, and every constant of their training."""
 
 from dataclasses import asdict, dataclass, replace
 
@@ -25,7 +25,9 @@ class Recipe(protocol.Recipe):
         return f"{self.task}-{self.network}{rate}"
 
     def quick(self) -> "Recipe":
-        """A short trial: few epochs, a tenth of each. Boolean's are short, so it has a hundred."""
+        """A recipe for a short trial: few epochs of a tenth the size; a hundred for Boolean, whose
+        epochs are short.
+        """
         epochs = {"boolean": 100, "arithmetic": 1, "listops": 1}[self.task]
         return replace(self, epochs=epochs, share=0.1, measured=500)
 

@@ -34,8 +34,8 @@ class Batch:
 
 
 def looped(algebra: Algebra) -> Predictor:
-    """Width and hidden units of the paper's transformer, one head, no positions. Its numbers are
-    random: how fast it runs does not depend on them.
+    """A looped transformer with the width and hidden units of the paper's transformer, one head, no
+    positions. Its weights are random: speed does not depend on them.
     """
     shape = paper_architecture(algebra)
     network = Looped(shape.D, len(algebra.values), width=shape.D, heads=1, hidden=shape.hidden)
@@ -45,7 +45,7 @@ def looped(algebra: Algebra) -> Predictor:
 
 
 def time_batch(algebra: Algebra, most_tokens: int) -> Batch:
-    """Problems in batches as each program makes them, the programs in turns."""
+    """Time the programs on the same problems, in turns, each with its own batches."""
     count = max(1, min(PROBLEMS, most_tokens // TOKENS))
     problems = draw(algebra, DEPTH, count, np.random.default_rng(SEED))
     predict, rival = construct(algebra).predict, looped(algebra)

@@ -44,7 +44,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Case:
-    """One text, read by every program in turn, again and again."""
+    """One text that every program reads in turn, repeatedly."""
 
     task: str
     shape: str
@@ -62,7 +62,7 @@ class Case:
         return min(seconds for name in FLOORS if (seconds := self.seconds(name)) is not None)
 
     def ratio(self, program: str) -> float | None:
-        """Speed by the floor's."""
+        """Speed relative to the floor's."""
         seconds = self.seconds(program)
         return None if seconds is None else self.floor / seconds
 
@@ -93,8 +93,8 @@ def time_task(algebra: Algebra, most_tokens: int, report: Report) -> Iterator[Ca
 
 
 def time_in_turns(ready: Mapping[str, Program], text: bytes) -> tuple[str, dict[str, Timing]]:
-    """The value, and the best time of each program. They take turns, so that whatever else the
-    machine does meets all of them.
+    """The value, and the best time of each program. Programs take turns, so that other load on the
+    machine affects all of them.
     """
     timings: dict[str, Timing] = {}
     values: dict[str, str] = {}
@@ -117,7 +117,7 @@ def time_in_turns(ready: Mapping[str, Program], text: bytes) -> tuple[str, dict[
 
 
 def _skipped(program: str, cases: Sequence[Case], tokens: int) -> Timing | None:
-    """Why a program is not run, judging by shorter texts of the same shape."""
+    """Why a program is not run on a text, judged by shorter texts of the same shape."""
     if not cases:
         return None
     if cases[-1].timings[program].note == "too deep":

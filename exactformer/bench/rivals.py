@@ -1,4 +1,4 @@
-"""What the engine is measured against: every program takes text and returns a value.
+"""The programs that the engine is compared with; each takes text and returns a value.
 
 For each task there are two stack machines in compiled code, the floor, as one would write them by
 hand for this task and no other: a plain one with a stack of values and a stack of operators, and
@@ -33,7 +33,7 @@ allocating = partial(compiled, allocates=True)
 
 
 class TooDeep(Exception):
-    """A program that recurses cannot read this text."""
+    """Raised by a program that recurses and cannot read a text this deep."""
 
 
 def programs(model: Model) -> dict[str, Program]:
@@ -140,7 +140,7 @@ def _tuned_infix(table, row, width, text, values=None):
 
 
 def _tables(operators: dict[str, Callable[[int, int], int]], n_values: int):
-    """What the tuned machine looks up."""
+    """The lookup tables of the tuned machine."""
     every = range(n_values)
     table = [rule(a, b) for rule in operators.values() for a in every for b in every]
     row = np.zeros(256, dtype=np.uint8)
@@ -155,7 +155,9 @@ ARITHMETIC = _tables({"+": lambda a, b: (a + b) % 10, "*": lambda a, b: a * b % 
 
 @njit(nogil=True)
 def listops_value(operator, values, base, n_values):
-    """Of two or three operands from `base` on. Operators by one of their letters."""
+    """Value of a ListOps operator, given by one of its letters, on two or three operands from
+    `base` on.
+    """
     a, b = values[base], values[base + ONE]
     low, high = min(a, b), max(a, b)
     if n_values - base == U(3):

@@ -26,7 +26,7 @@ LEAVES_TO_A_SMALL_SPAN = 8
 
 @dataclass(frozen=True)
 class Mix:
-    """What the expressions of a task are made of."""
+    """The operators and values that the expressions of a task are made of."""
 
     operators: tuple[str, ...]  # of two operands; one that is named twice is drawn twice as often
     comb_values: str
@@ -43,7 +43,7 @@ class Mix:
         return 4 * leaves - 3 + self.small_spans(leaves) * (self.small_length - 1)
 
     def leaves(self, tokens: int) -> int:
-        """The most leaves that a number of tokens allows."""
+        """The largest number of leaves for a number of tokens."""
         if tokens < FEWEST_TOKENS:
             raise ValueError(f"expected {FEWEST_TOKENS} tokens or more, found {tokens}")
         leaves = int((tokens + 3) / (4 + (self.small_length - 1) / LEAVES_TO_A_SMALL_SPAN))
@@ -62,7 +62,7 @@ MIXES = {
 
 
 def make_ids(algebra: Algebra, shape: str, tokens: int, rng: np.random.Generator) -> Ids:
-    """Token ids of an expression with as many tokens as can be, up to a number."""
+    """Token ids of an expression with as many tokens as possible, up to a given number."""
     mix = MIXES[algebra.name]
     n_leaves = mix.leaves(tokens)
     small = np.zeros(n_leaves, dtype=bool)
@@ -108,8 +108,8 @@ def _length(before: Ints, first: Ints, last: Ints) -> Ints:
 def _spans(
     shape: str, before: Ints, to_left: int, rng: np.random.Generator
 ) -> Iterator[tuple[Ints, Ints, Ints, Ints]]:
-    """All spans, many at a time: the first leaf of the left operand, that of the right operand, the
-    leaf after the span, and the index of the span's first token.
+    """Yield all spans, many at a time: the first leaf of the left operand, that of the right
+    operand, the leaf after the span, and the index of the span's first token.
     """
     n_leaves = len(before) - 1
     gaps = np.arange(1, n_leaves)
@@ -138,6 +138,6 @@ def _spans(
 
 
 def text_of(algebra: Algebra, ids: Ids) -> bytes:
-    """Canonical text, as `str` of an expression, but by array operations."""
+    """Canonical text, equal to `str` of an expression, made by array operations."""
     space = "" if packs(algebra) else " "
     return spelt(ids, [symbol + space for symbol in algebra.vocabulary]).encode().rstrip()

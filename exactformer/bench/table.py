@@ -53,7 +53,7 @@ is the tuned stack machine with a value for each line, on one core, which checks
 
 @dataclass(frozen=True)
 class Bench:
-    """What one run found."""
+    """The measurements of one run."""
 
     cases: Sequence[Case]
     short: Sequence[Case]  # many short texts
@@ -84,7 +84,7 @@ def bench(algebras: Sequence[Algebra], most_tokens: int) -> Bench:
         shown = progress.add_task("", total=steps)
 
         def report(what: str) -> None:
-            """What begins now; all before it is done."""
+            """Show that the step `what` begins now, and that all before it are done."""
             progress.update(shown, description=what, completed=next(done))
 
         for algebra in algebras:
@@ -182,8 +182,8 @@ def _memory(found: Bench) -> str:
 
 
 def headline(found: Bench) -> list[dict[str, Any]]:
-    """What matters of each large case: ratios to the floors, growth, and a comb by a balanced
-    tree of the same length.
+    """The main figures of each large case: ratios to the floors, growth, and a comb relative to a
+    balanced tree of the same length.
     """
     balanced = {(case.task, case.tokens): case for case in found.cases if case.shape == "balanced"}
     lines: list[dict[str, Any]] = []

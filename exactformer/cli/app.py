@@ -1,4 +1,4 @@
-"""What all commands share: the application, their common arguments, and what a mistake leads to."""
+"""Common parts of all commands: the application, shared arguments, and the handling of mistakes."""
 
 import json
 import os
@@ -164,8 +164,8 @@ NoLimit = Annotated[
     bool,
     Option(
         "--no-limit",
-        help="Do what would take the transformer very long, too. It takes as many iterations as an "
-        "expression is deep, over all its tokens; what costs too much is otherwise refused.",
+        help="Run the transformer on expressions that take it very long, which are refused "
+        "otherwise. It takes as many iterations as an expression is deep, over all its tokens.",
     ),
 ]
 RayAddress = Annotated[
@@ -210,12 +210,12 @@ def _run() -> int:
 
 
 def _as_json() -> bool:
-    """Also where the arguments are not understood."""
+    """Whether the output is JSON, found without parsing, as arguments may be invalid."""
     return "--json" in sys.argv
 
 
 def _tell(error: Exception) -> None:
-    """A mistake on standard error: a line for people, or an object for programs."""
+    """Report a mistake on standard error: a line for people, or an object for programs."""
     message = str(error)
     if isinstance(error, OSError) and error.filename and error.strerror:
         message = f"{error.filename}: {error.strerror}"

@@ -28,15 +28,13 @@ def export(
     out: Annotated[Path, Option(help="The file, or the new folder.")],
     weights: Annotated[
         str | None,
-        Option(
-            help="Of a model: constructed (the default), the name of shipped weights, or a file."
-        ),
+        Option(help="A model's weights: constructed (the default), a shipped name, or a file."),
     ] = None,
     depths: Annotated[
         str | None,
         Option(
-            help="Of problems: those to be tested on, such as 3-30 (the default) or 4,8; 1 and 2 "
-            "are to learn from."
+            help="Depths of the problems to test on, such as 3-30 (the default) or 4,8; depths 1 "
+            "and 2 are for training."
         ),
     ] = None,
     count: Annotated[
@@ -44,7 +42,7 @@ def export(
     ] = None,
     seed: Annotated[int | None, Option(min=0, help="Seed of the problems; 0 if not given.")] = None,
     balanced: Annotated[
-        bool, Option("--balanced", help="Of problems: each value equally often.")
+        bool, Option("--balanced", help="Draw problems with each value equally often.")
     ] = False,
     format: Annotated[
         DatasetFormat | None,

@@ -56,7 +56,7 @@ DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
 @app.command()
 def info(domain: Domain, as_json: Json = False) -> None:
-    """Vocabulary, operators and the size of the paper's model."""
+    """Print the vocabulary, the operators and the size of the paper's model."""
     from exactformer.model.architecture import paper_architecture
 
     shape, plain = paper_architecture(domain), domain.notation is Notation.PLAIN
@@ -121,8 +121,8 @@ def sample(
     out: Annotated[Path | None, Option(help="A file for rows of all columns.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Random expressions of an exact depth, each with its value, separated by a tab; or rows with
-    id, expression, depth, tokens, value and prompt.
+    """Print random expressions of an exact depth, each with its value, separated by a tab; or rows
+    with id, expression, depth, tokens, value and prompt.
     """
     import numpy as np
 
@@ -185,7 +185,7 @@ def _told(rows: Iterator["Problem"], tell: "Tell", total: int) -> Iterator["Prob
 def _write_rows(
     rows: Iterator["Problem"], format: "FileFormat", out: Path | None, as_json: bool
 ) -> None:
-    """Rows of all columns, into a file or to standard output."""
+    """Write rows with all columns to a file or to standard output."""
     from exactformer.problems.files import write_lines, write_problems
 
     if out is not None:
@@ -237,9 +237,9 @@ def evaluate_expressions(
     comes from tables that were read off certified weights, or from the transformer: see --engine.
     """
     if (expression is None) == (file is None) or expression == "-":
-        found = "neither" if expression is None else "both" if file else "-"
+        given = "neither" if expression is None else "both" if file else "-"
         raise BadParameter(
-            f"expected an expression or --file FILE, found {found}; --file - reads standard input"
+            f"expected an expression or --file FILE, found {given}; --file - reads standard input"
         )
     from exactformer.values import Evaluator
 
@@ -289,7 +289,7 @@ def evaluate_expressions(
 
 
 def _print_outcomes(kept: "Kept[Any]") -> None:
-    """What the transformer made of each line, as JSON; null for a bad line."""
+    """Print the value and iterations of each line as JSON; null for a bad line."""
     print('{"engine": "model", "values": ', end="")
     _print_json((outcome and outcome.value for outcome in chain.from_iterable(kept)), end="")
     print(', "iterations": ', end="")

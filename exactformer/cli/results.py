@@ -31,7 +31,7 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Tables and figures of the paper beside ours: writes files and prints the tables."""
+    """Write tables and figures of the paper beside ours, and print the tables."""
     from exactformer.paper.tables import TABLES
 
     chosen = list(TABLES) if names == ["all"] else names or ["table1"]
@@ -58,7 +58,7 @@ def bench(
     out: Annotated[Path | None, Option(help="Also write the page to a file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Speed and memory of the engine beside its rivals: one table, measured in one run."""
+    """Measure speed and memory of the engine beside its rivals, in one table."""
     chosen = list(dict.fromkeys(domains or CATALOG))
     _require_known(chosen, CATALOG)
     from exactformer.bench import table

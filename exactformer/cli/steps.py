@@ -29,8 +29,8 @@ def trace(
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Each iteration: tokens, depth counts, mask, clusters, routed bags, outputs; by the logarithm,
-    what each span is.
+    """Show each iteration: tokens, depth counts, mask, clusters, routed bags and outputs; by the
+    logarithm, the map or the value of each span.
     """
     parsed, by = parse(domain, expression), iterations or "depth"
     if html is not None:

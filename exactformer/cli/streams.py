@@ -66,7 +66,7 @@ def open_streams() -> None:
             io.BufferedWriter(Stream(1, "w", OUTPUT)),
             encoding=before.encoding,
             errors=before.errors,
-            line_buffering=before.line_buffering,
+            line_buffering=bool(before.line_buffering),
         )
 
 

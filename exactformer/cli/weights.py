@@ -235,7 +235,7 @@ def _read_constants(assignments: list[str]) -> dict[str, str]:
 
 
 def _read_seeds(text: str) -> tuple[int, ...]:
-    """Numbers and ranges of numbers, both ends included."""
+    """Read seeds: numbers and ranges of numbers, both ends included."""
     seeds: list[int] = []
     for part in text.split(","):
         first, dash, last = part.partition("-")

@@ -1,4 +1,4 @@
-"""What can be computed: a finite ordered set of values and the operators on them.
+"""A finite ordered set of values and the operators on them: everything that defines a task.
 
 An `Algebra` is data. Everything that differs between Boolean formulas, arithmetic modulo ten
 and ListOps is in one of these; nothing else in the package knows a task by name.
@@ -36,7 +36,7 @@ Ints = NDArray[np.int64]
 OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
 BRACKETS = ("(", ")", "[", "]")
 AN_ALGEBRA = "an Algebra, such as exactformer.boolean()"
-SHOWN_SYMBOLS = 12  # of a list, in a line about an algebra
+SHOWN_SYMBOLS = 12  # symbols of a list that one line about an algebra shows
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ class Algebra:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Algebra":
-        """What `to_dict` gives, from a file that nobody trusts: every field is checked, and a
-        ValueError says where a mistake is.
+        """Read an algebra from the data that `to_dict` gives. The data may come from an untrusted
+        file: every field is checked, and a ValueError says where a mistake is.
         """
         required = ("name", "notation", "values", "operators", "spellings")
         top = Place(data).fields(required, ("precedence",))
@@ -211,7 +211,7 @@ class Algebra:
 
     @cached_property
     def token_ids(self) -> Mapping[str, int]:
-        """Every accepted spelling to its token id."""
+        """Maps every accepted spelling of a token to its token id."""
         ids = {symbol: i for i, symbol in enumerate(self.vocabulary)}
         return ids | {spelling: ids[symbol] for spelling, symbol in self.spellings.items()}
 
@@ -234,8 +234,8 @@ class Algebra:
 
     @cached_property
     def declared_levels(self) -> Ints:
-        """For each token its level as a prefix operator and as a binary one, two rows: 1 for the
-        loosest, and 0 where there is no such use.
+        """Levels of each token as a prefix operator (row 0) and as a binary operator (row 1): 1 is
+        the loosest, 0 means that the token has no such use.
         """
         levels = np.zeros((2, len(self.vocabulary)), dtype=np.int64)
         for number, level in enumerate(self.precedence, start=1):
@@ -246,7 +246,9 @@ class Algebra:
 
     @cached_property
     def declared_directions(self) -> Ints:
-        """By level: -1 from the left, 1 from the right, 0 for prefix operators and for level 0."""
+        """Direction of each level: -1 groups from the left, 1 from the right; 0 for prefix
+        operators and for level 0.
+        """
         steps = {Direction.LEFT: -1, Direction.RIGHT: 1, Direction.PREFIX: 0}
         directions = np.array([0, *(steps[level.direction] for level in self.precedence)])
         directions.setflags(write=False)
@@ -254,15 +256,15 @@ class Algebra:
 
     @cached_property
     def parenthesized(self) -> "Algebra":
-        """The same values and operators where every span has its parentheses: in infix notation if
-        this is plain, else the algebra itself.
+        """This algebra in a notation that writes all parentheses: infix if this is plain, else the
+        algebra itself.
         """
         if self.notation is not Notation.PLAIN:
             return self
         return Algebra(self.name, self.values, self.operators, Notation.INFIX, self.spellings)
 
     def require_parentheses(self, what: str) -> None:
-        """For what knows one layer alone: a notation that leaves parentheses out has its own."""
+        """Raise a ValueError in plain notation, for callers that only handle full parentheses."""
         if self.notation not in (Notation.INFIX, Notation.PREFIX):
             raise ValueError(
                 f"{what} is for fully parenthesized expressions, in infix or prefix notation: "
@@ -274,16 +276,18 @@ class Algebra:
         return "plain" if self.notation is Notation.PLAIN else iterations
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copied and sent between processes as plain data."""
+        """Pickle and copy an algebra as plain data."""
         return Algebra.from_dict, (self.to_dict(),)
 
     @property
     def max_fan_in(self) -> int | None:
-        """The largest number of operands; None where some operator takes any number."""
+        """The largest number of operands of any operator; None if an operator takes any number."""
         return None if any(op.unbounded for op in self.operators) else self.require_fan_in()
 
     def require_fan_in(self) -> int:
-        """The largest number of operands, for what has to list every case."""
+        """The largest number of operands of any operator; a ValueError if an operator takes any
+        number.
+        """
         for op in self.operators:
             if op.unbounded:
                 raise ValueError(
@@ -300,7 +304,9 @@ class Algebra:
                 yield o, operands, value
 
     def case_arrays(self, *, every_order: bool) -> Iterator[tuple[int, Ints, Ints]]:
-        """The `cases` in blocks: an operator, rows of as many operands each, and their results."""
+        """The cases of `cases` in blocks of one operator and arity: operator index, rows of
+        operands, results.
+        """
         self.require_listable(every_order=every_order, numbers=len(self.vocabulary))
         for o, operator in enumerate(self.operators):
             for arity in operator.arities:
@@ -309,13 +315,15 @@ class Algebra:
                 yield o, np.array(keys), results
 
     def count_cases(self, *, every_order: bool) -> int:
-        """How many `cases` there are, without listing them."""
+        """Number of `cases`, computed without listing them."""
         self.require_fan_in()
         n = len(self.values)
         return sum(count_keys(n, op.arities, every_order) for op in self.operators)
 
     def require_listable(self, *, every_order: bool, numbers: int = 1) -> None:
-        """Refuse to list more cases than a check has time for, with so many numbers for each."""
+        """Raise a ValueError if there are too many cases to list, with `numbers` numbers in
+        each.
+        """
         cases = self.count_cases(every_order=every_order)
         units = "units of its rules (constructed/units) need no list"
         require(f"cases of {self.name!r} to be listed", cases, MOST_CASES, units)
@@ -338,7 +346,7 @@ class Algebra:
 
 
 def _some(symbols: Sequence[str]) -> str:
-    """The first symbols of a list, short enough for a line."""
+    """The first few symbols of a list, short enough for one line."""
     text = " ".join(symbols[:SHOWN_SYMBOLS])
     more = len(symbols) > SHOWN_SYMBOLS or len(text) > 3 * SHOWN_SYMBOLS
     return f"{text[: 3 * SHOWN_SYMBOLS].rstrip()} ... ({len(symbols)} in all)" if more else text

@@ -1,32 +1,34 @@
-"""How large things may be: one set of bounds, whoever asks, be it a file or a program.
+"""Upper bounds on sizes, the same for files and for programs.
 
 A file of a kilobyte can ask for gigabytes: a table of sixty operands, an arity of ten digits. So
 sizes are counted and held against these before anything is listed or made.
 """
 
-LONGEST_NAME = 64  # characters of an algebra's name,
-LONGEST_SYMBOL = 64  # and of a value, an operator or a spelling
+LONGEST_NAME = 64  # characters of an algebra's name
+LONGEST_SYMBOL = 64  # characters of a value, an operator or a spelling
 MOST_VALUES = 1_000
 MOST_OPERATORS = 250
 MOST_SPELLINGS = 1_000
 LARGEST_ARITY = 256  # the largest sum of ones that every number format of the model holds
-MOST_ENTRIES = 100_000  # of one operator's table, where it is written out
-MOST_CASES = 200_000  # of depth 1 that a check may list: up to ten of ten digits are 184,756
-MOST_LEARNED = 100_000  # of depth 1 that training may list
-MOST_SEEDS = 1_000_000  # of one range
+MOST_ENTRIES = 100_000  # entries of one operator's table that is written out
+MOST_CASES = 200_000  # cases of depth 1 that a check may list: up to ten of ten digits are 184,756
+MOST_LEARNED = 100_000  # cases of depth 1 that training may list
+MOST_SEEDS = 1_000_000  # seeds of one range
 MOST_HIDDEN = 1 << 16  # units of a feedforward
-MOST_NUMBERS = 1 << 24  # held at once: cases times the numbers of each, or a matrix of weights
-LONGEST_TEXT = 1 << 26  # bytes of a file that is read as text,
-LONGEST_TENSORS = 1 << 30  # and of one that holds tensors
+MOST_NUMBERS = 1 << 24  # numbers held at once: of all cases to list, or of a matrix of weights
+LONGEST_TEXT = 1 << 26  # bytes of a file that is read as text
+LONGEST_TENSORS = 1 << 30  # bytes of a file that holds tensors
 
 
 def require(what: str, found: int, most: int, instead: str = "") -> None:
-    """Refuse what is too large, with the bound."""
+    """Raise a ValueError that names the bound if `found` is larger than `most`."""
     if found > most:
         advice = f"; {instead}" if instead else ""
         raise ValueError(f"{what}: expected {most} at most, found {shortened(found)}{advice}")
 
 
 def shortened(number: int) -> str:
-    """Large numbers by their size: Python refuses to write out some."""
+    """A number as text; large ones as a power of two, since Python refuses to write out very long
+    ones.
+    """
     return str(number) if number < 10**15 else f"about 2^{number.bit_length()}"

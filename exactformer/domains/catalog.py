@@ -34,7 +34,7 @@ def boolean() -> Algebra:
 
 
 def _plain(algebra: Algebra, words: Mapping[str, str], *levels: Level) -> Algebra:
-    """An algebra without parentheses where precedence tells, with more words for its symbols."""
+    """An algebra in plain notation, with these levels of precedence and more spellings."""
     spellings = {**algebra.spellings, **words}
     name = f"{algebra.name}-plain"
     return Algebra(name, algebra.values, algebra.operators, "plain", spellings, levels)
@@ -42,7 +42,7 @@ def _plain(algebra: Algebra, words: Mapping[str, str], *levels: Level) -> Algebr
 
 @cache
 def boolean_plain() -> Algebra:
-    """`boolean` without parentheses where precedence tells: `|`, then `&`, then `~`."""
+    """`boolean` in plain notation; from the loosest to the tightest: `|`, `&`, `~`."""
     words = {"and": "&", "or": "|", "not": "~", "True": "1", "False": "0"}
     return _plain(
         boolean(), words, Level("left", ["|"]), Level("left", ["&"]), Level("prefix", ["~"])
@@ -69,12 +69,12 @@ def arithmetic(modulus: int = 10) -> Algebra:
 
 @cache
 def arithmetic_plain() -> Algebra:
-    """`arithmetic` without parentheses where precedence tells: `+`, then `*`, from the left."""
+    """`arithmetic` in plain notation; `*` binds more tightly than `+`, both group from the left."""
     return _plain(arithmetic(), {}, Level("left", ["+"]), Level("left", ["*"]))
 
 
 Median = Literal["lower", "mean"]
-LISTOPS_OPERATORS = ("MAX", "MIN", "MED", "SM")  # the paper's
+LISTOPS_OPERATORS = ("MAX", "MIN", "MED", "SM")  # the operators of the paper
 LISTOPS_RULES = {
     "MAX": "max",
     "MIN": "min",
@@ -84,7 +84,7 @@ LISTOPS_RULES = {
     "FIRST": "first",
     "LAST": "last",
 }
-WRITTEN_OUT = 3  # operands up to which ListOps has its tables written out, as the paper's
+WRITTEN_OUT = 3  # operands up to which ListOps has its tables written out, as in the paper
 
 
 @cache
@@ -146,12 +146,14 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is for a built-in algebra or a variant of one, there or not."""
+    """Whether a name is reserved for a built-in algebra or a variant of one, whether or not that
+    exists.
+    """
     return name.lower().split("-")[0] in CATALOG
 
 
 def find_algebra(name: str) -> Algebra:
-    """An algebra by the name it has itself: one of BUILT_IN, or a variant of one."""
+    """Find a built-in algebra, or a variant of one, by its name."""
     if name in BUILT_IN:
         return BUILT_IN[name]()
     kind, *parts = name.split("-")
@@ -183,7 +185,7 @@ def plain_counterpart(algebra: Algebra) -> str | None:
 
 
 def _is_named(algebra: Algebra) -> bool:
-    """Whether this is the built-in algebra, or the variant of one, that its name stands for."""
+    """Whether this algebra equals the built-in one, or the variant, that has its name."""
     try:
         return algebra == find_algebra(algebra.name)
     except ValueError:
@@ -191,7 +193,9 @@ def _is_named(algebra: Algebra) -> bool:
 
 
 def is_built_in(algebra: Algebra) -> bool:
-    """Whether this is what its name stands for. A ValueError if the name is for something else."""
+    """Whether this algebra is built in. Raises a ValueError if it has the name of a built-in
+    algebra but differs from it.
+    """
     reserved = is_reserved(algebra.name)
     if reserved and not _is_named(algebra):
         raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
@@ -203,8 +207,8 @@ def algebra_sha256(algebra: Algebra) -> str:
 
 
 def describe(algebra: Algebra) -> dict[str, Any]:
-    """An algebra in a proof or a record: one that is built in by its name and hash, any other in
-    full.
+    """An algebra as a proof or a record stores it: a built-in one by its name and hash, any other
+    in full.
     """
     known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
     return known | ({} if _is_named(algebra) else {"definition": algebra.to_dict()})

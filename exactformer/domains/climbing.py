@@ -1,9 +1,9 @@
-"""Precedence climbing: what belongs together in plain notation, found from left to right.
+"""Precedence climbing: groups the operators of plain notation, from left to right.
 
-A call `climb(minimum)` of the textbook's function reads one operand and then goes on for as long
-as operators bind at least as tightly as `minimum`. Here its calls are kept in a list: a nesting a
-million deep is an ordinary input. It takes any well-formed text and does not say what is wrong with
-another; that is the parser's affair, which knows nothing of groups.
+A call `climb(minimum)` of the textbook's function reads one operand and then goes on for as long as
+operators bind at least as tightly as `minimum`. Here the calls are kept in a list, so that a
+nesting a million deep is an ordinary input. The text must be well formed: the parser, which knows
+nothing of groups, has reported its errors before.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Applied:
-    """An operator where it stands in a text."""
+    """An operator at its position in a text."""
 
     token: int
-    place: int  # its index in the text
-    operands: int  # how many it has: 1 before its operand, 2 between two
-    level: int  # how tightly it binds there
+    place: int  # index in the text
+    operands: int  # number of operands: 1 for a prefix operator, 2 for a binary one
+    level: int  # level of precedence there
 
 
 def climb(
@@ -32,15 +32,15 @@ def climb(
     apply: Callable[[Applied, list[T]], T],
     enclose: Callable[[T], T] = lambda result: result,
 ) -> T:
-    """The expression from the inside out: `value` of each value's token id, `apply` of an operator
-    and what its operands became, `enclose` of what stood in parentheses.
+    """Evaluate an expression from the inside out: `value` maps the token id of a value, `apply`
+    maps an operator and its operands' results, `enclose` maps the result of a group in parentheses.
 
-    A prefix operator directly behind a tighter one binds as tightly as that one does, so that
-    `2 ** -1 ** 2` is one run of operators from the right.
+    A prefix operator directly behind a tighter one binds as tightly as that one does, so that `2 **
+    -1 ** 2` is one run of operators from the right.
     """
     prefix_level, binary_level = algebra.declared_levels.tolist()
     directions = algebra.declared_directions.tolist()
-    waiting: list[tuple[Applied | None, int]] = []  # calls, each with its minimum; None: for a `)`
+    waiting: list[tuple[Applied | None, int]] = []  # calls, each with its minimum; None for a `)`
     results: list[T] = []
     minimum, ended = 1, False  # whether an operand has just ended
     for place, token in enumerate([*ids, CLOSE]):

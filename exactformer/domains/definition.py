@@ -67,11 +67,11 @@ BOUNDS = {
     "spellings": MOST_SPELLINGS,
     "precedence": 2 * MOST_OPERATORS,  # levels: each operator may have two uses
 }
-SHOWN = 12  # of a long list of entries
+SHOWN = 12  # entries of a long list that a message shows
 
 
 class DefinitionError(ValueError):
-    """All that is wrong with a file."""
+    """A definition file with mistakes; `problems` lists all of them."""
 
     def __init__(self, path: Path, problems: list[str]) -> None:
         self.problems = tuple(problems)
@@ -80,7 +80,9 @@ class DefinitionError(ValueError):
 
 
 def load_algebra(path: str | Path) -> Algebra:
-    """Read a file of the form above. Raises `DefinitionError`, with every mistake in it."""
+    """Read an algebra from a TOML file of the form above. Raises `DefinitionError` with all
+    mistakes.
+    """
     path = Path(path)
     try:
         data = tomllib.loads(read_bytes(path).decode("utf-8-sig"))
@@ -141,7 +143,7 @@ def _values(data: Mapping[str, Any], problems: list[str]) -> tuple[str, ...]:
 
 
 def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterator[str]:
-    """Symbols that clash or cannot be read."""
+    """Symbols that are used twice or cannot be read."""
     symbols = [entry.get("symbol") for entry in _sections(data, "operators")]
     spellings = data.get("spellings")
     spellings = spellings if isinstance(spellings, dict) else {}
@@ -231,7 +233,7 @@ def _levels(
 
 
 class _Section:
-    """One of the [[operators]] sections, and all that is wrong with it."""
+    """One [[operators]] section, and the mistakes found in it."""
 
     def __init__(self, entry: Mapping[str, Any], values: tuple[str, ...], notation: object) -> None:
         self.entry, self.values, self.symbol = entry, values, str(entry.get("symbol"))
@@ -240,7 +242,7 @@ class _Section:
         self.ordered = entry.get("ordered", False) is True
 
     def operator(self) -> Operator | None:
-        """What the section defines; None where anything is wrong."""
+        """The operator that the section defines; None if there is a mistake."""
         entry, operator = self.entry, None
         if ("table" in entry) == ("rule" in entry):
             both = "both" if "table" in entry else "neither"
@@ -254,7 +256,7 @@ class _Section:
         return None if self.problems else operator
 
     def _arities(self, notation: object) -> tuple[list[int], bool]:
-        """The numbers of operands, and whether all larger ones are taken as well."""
+        """The numbers of operands, and whether every larger number is accepted as well."""
         arity, found = self.entry.get("arity"), _found(self.entry, "arity")
         unbounded = isinstance(arity, str) and re.fullmatch(r"[1-9][0-9]?\+", arity) is not None
         listed: list[Any] = arity if isinstance(arity, list) else [arity]
@@ -308,7 +310,7 @@ class _Section:
         return None
 
     def _given(self, text: str) -> dict[Key, int]:
-        """What the lines of a table say, by operands in the order they are written in."""
+        """The entries of a table, by operands in the order in which they are written."""
         index = {value: i for i, value in enumerate(self.values)}
         given: dict[Key, int] = {}
         twice: list[Key] = []
@@ -333,7 +335,7 @@ class _Section:
         return given
 
     def _row(self, line: str, operands: Key, results: list[int]) -> dict[Key, int]:
-        """The entries of one line: one, or those for every value of the last operand."""
+        """The entries of one line: a single one, or one for every value of the last operand."""
         if len(results) == 1 and len(operands) in self.arities:
             return {operands: results[0]}
         if len(results) == len(self.values) and len(operands) + 1 in self.arities:
@@ -346,7 +348,7 @@ class _Section:
         return {}
 
     def _complete(self, given: Mapping[Key, int]) -> dict[Key, int]:
-        """The table by the keys that an Operator has, from entries in any order of the operands."""
+        """The table with an Operator's keys, from entries with their operands in any order."""
         written: dict[Key, Key] = {}  # by key, the order in which it was first seen
         conflicts: list[tuple[Key, Key]] = []
         for operands, result in given.items():

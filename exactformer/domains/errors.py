@@ -1,4 +1,4 @@
-"""Text that cannot be read: what was expected, what was found and where, with a caret."""
+"""Errors in text: what was expected, what was found and where, with a caret."""
 
 import unicodedata
 
@@ -39,14 +39,14 @@ def _window(line: str, column: int) -> str:
 
 
 def _columns(char: str) -> int:
-    """How wide a terminal shows a character: accents take no room, Chinese takes two columns."""
+    """Columns that a terminal uses for a character: 0 for accents, 2 for Chinese, else 1."""
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 def decode(data: str | bytes, first_line: int = 1) -> str:
-    """Text as it is; bytes as UTF-8, or a located error."""
+    """Decode bytes as UTF-8, or raise a located error; text is returned unchanged."""
     if isinstance(data, str):
         return data
     try:
@@ -58,7 +58,7 @@ def decode(data: str | bytes, first_line: int = 1) -> str:
 def no_text(
     before: bytes, after: bytes, first_line: int = 1, byte: int | None = None
 ) -> ExpressionError:
-    """The error of bytes that are UTF-8 up to the first one of `after`."""
+    """The error for bytes that are valid UTF-8 up to the first byte of `after`."""
     text = before.decode("utf-8", "replace")
     problem = f"expected UTF-8 text, found the byte 0x{after[0]:02x}"
     return ExpressionError(
@@ -67,5 +67,5 @@ def no_text(
 
 
 def quote(word: str, longest: int = 20) -> str:
-    """A word of a text, in quotes and not at full length."""
+    """A word of a text in quotes, shortened if it is long."""
     return repr(word if len(word) <= longest else word[: longest - 3] + "...")

@@ -40,7 +40,7 @@ class Expression:
         return hash((self.algebra, self.ids.tobytes()))
 
     def __str__(self) -> str:
-        """Canonical text: packed where that reads back the same, else with spaces."""
+        """Canonical text: without spaces if that reads back unchanged, else with spaces."""
         between = "" if packs(self.algebra) else " "
         symbols = self.algebra.vocabulary
         return between.join([symbols[i] for i in self.ids.tolist()])
@@ -51,13 +51,13 @@ class Expression:
 
     @cached_property
     def nesting(self) -> NDArray[np.int32]:
-        """How many parentheses are open after each token."""
+        """Number of open parentheses after each token."""
         step = (self.ids == OPEN).astype(np.int8) - (self.ids == CLOSE).astype(np.int8)
         return np.cumsum(step, dtype=np.int32)
 
     @cached_property
     def parenthesized(self) -> "Expression":
-        """The same with the parentheses that precedence stands for, and no others: in infix
+        """This expression with all parentheses that precedence implies, and no others: in infix
         notation if this is plain, else the expression itself.
         """
         if self.algebra.notation is not Notation.PLAIN:
@@ -72,7 +72,9 @@ class Expression:
 
     @property
     def depth(self) -> int:
-        """How deep spans are nested; in plain notation, with all their parentheses."""
+        """Depth of the nesting of spans; in plain notation, that of the fully parenthesized
+        form.
+        """
         return int(self.parenthesized.nesting.max())
 
     @property
@@ -82,7 +84,7 @@ class Expression:
             return self.parenthesized.widest
         opens, closes = self.ids == OPEN, self.ids == CLOSE
         operands = opens | ((self.ids >= FIRST_VALUE) & (self.ids < self.algebra.first_operator))
-        level = self.nesting - opens + closes  # of the span that a token belongs to
+        level = self.nesting - opens + closes  # nesting of the span that a token belongs to
         operands &= level > 0  # the whole expression is no operand
         order = np.argsort(level, kind="stable")  # now spans come one after another, each with
         span = np.cumsum(closes[order]) - closes[order]  # its `)` as its last token
@@ -90,7 +92,7 @@ class Expression:
 
     @property
     def root(self) -> int:
-        """Position of the outermost operator, where the value appears; 0 for a bare value."""
+        """Position of the outermost operator, at which the value appears; 0 for a bare value."""
         if self.algebra.notation is Notation.PLAIN:
             ids = self.ids.tolist()
             return climb(self.algebra, ids, lambda _: 0, lambda applied, _: applied.place)
@@ -100,8 +102,8 @@ class Expression:
 
     @property
     def positions(self) -> NDArray[np.int16]:
-        """The ids the transformer reads: in prefix notation with EMPTY after each `)`. The root has
-        the same index in both: no `)` comes before it.
+        """The token ids that the transformer reads: in prefix notation with EMPTY after each `)`.
+        The root has the same index in `ids` and here, since no `)` comes before it.
         """
         if not self.algebra.empty_after_close:
             return self.ids
@@ -113,12 +115,12 @@ class Expression:
         raise AttributeError("Expression.slots is now Expression.positions")
 
 
-# A token id, or several and what stands between them.
+# A tree of token ids: one id, or a tuple of trees in the order of the text.
 Node = int | tuple["Node", ...]
 
 
 def flat(tree: Node) -> NDArray[np.int16]:
-    """The token ids of a tree, from left to right; nothing recurses."""
+    """The token ids of a tree, from left to right, found without recursion."""
     ids: list[int] = []
     rest: list[Node] = [tree]
     while rest:
@@ -131,12 +133,13 @@ def flat(tree: Node) -> NDArray[np.int16]:
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
-    """The tokens of a span of depth 1 in their order."""
+    """The tokens of a span of depth 1, in the order of the text."""
     return [OPEN, *algebra.notation.arrange(operator, operands), CLOSE]
 
 
 def packs(algebra: Algebra) -> bool:
-    """Whether symbols can be distinguished without spaces: single characters, operators no words.
+    """Whether the algebra's text can be read without spaces: every symbol is one character, and no
+    operator is a word.
 
     Values that never stand side by side may be letters or digits.
     """

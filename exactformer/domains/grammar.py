@@ -1,4 +1,4 @@
-"""Which token may stand where: the automaton of an algebra's expressions, whatever its notation.
+"""The automaton of an algebra's expressions: which tokens may follow in each state.
 
 It has one state for each open span, and a state decides which tokens may come next. An error is
 therefore found at the first token that no well-formed expression could have there.
@@ -11,12 +11,12 @@ from exactformer.domains.plain import listed
 
 UNKNOWN = -2  # the id of text that spells no token
 TOP, DONE, START = 0, 1, 2  # states: before any token, after the whole expression, after `(`
-CLOSED = -1  # no state: the token is not allowed here
-SHOWN_VALUES = 12  # of an algebra, in a message
+CLOSED = -1  # in place of a state: the token is not allowed here
+SHOWN_VALUES = 12  # values of an algebra that a message shows
 
 
 class Grammar:
-    """The tables of the automaton, by state, and what is expected where a token cannot stand.
+    """The tables of the automaton by state, and the messages about tokens that are not allowed.
 
     after_operand    the state after one more value or span; CLOSED where none may come
     after_operator   the state after each operator that may come, by its token id
@@ -34,7 +34,7 @@ class Grammar:
     def _add(
         self, operand: int, operators: dict[int, int], complete: bool = False, ends: bool = False
     ) -> None:
-        """The next state."""
+        """Append the tables of the next state."""
         self.after_operand.append(operand)
         self.after_operator.append(operators)
         self.complete.append(complete)
@@ -43,7 +43,7 @@ class Grammar:
     def first_error(
         self, ids: list[int], state: int = TOP, enclosing: Sequence[int] = (), outside: int = 0
     ) -> tuple[int, str] | None:
-        """Index of the first token that cannot stand where it does, and the problem with it.
+        """Index of the first token that is not allowed, with the problem; None if there is none.
 
         To go on within a text: the state there, those of the spans around it (at least the last
         `len(ids)`), and the number of spans around those.
@@ -75,7 +75,7 @@ class Grammar:
         return None
 
     def first_mixed_brackets(self, words: list[str]) -> tuple[int, str] | None:
-        """A span opened with `[` that does not end with `]`, or the reverse."""
+        """Index and problem of the first span with brackets of two kinds; None if there is none."""
         if "[" not in words:
             return None if "]" not in words else (words.index("]"), "expected ')', {found}")
         open_spans: list[str] = []
@@ -87,7 +87,7 @@ class Grammar:
         return None
 
     def _problem(self, state: int, token: int | None) -> str:
-        """What was expected in a state, as a sentence in which `{found}` is to be filled in."""
+        """The message of a token that is not allowed in a state, with `{found}` to be filled in."""
         expected: list[str] = []
         if self.after_operand[state] != CLOSED:
             values = self.algebra.values
@@ -105,9 +105,9 @@ class Grammar:
         return f"expected {listed(expected)}, {{found}}" + (f": {reason}" if reason else "")
 
     def _operators(self, state: int) -> str:
-        """What the operators that may come in a state are called."""
+        """The words in a message for the operators that may follow in a state."""
         return "an operator"
 
     def _reason(self, state: int, token: int | None) -> str | None:
-        """What is wrong in the user's terms, where the expectation alone does not show it."""
+        """Why a token is wrong, in the user's terms; None if the expected tokens say it all."""
         raise NotImplementedError

@@ -1,4 +1,4 @@
-"""What a token is. Everything that reads text is made from this one definition.
+"""Defines what a token is; everything that reads text is made from this one definition.
 
     white space   separates tokens and means nothing else
     word          a run of letters, digits and underscores of any script, as long as it goes: `12`

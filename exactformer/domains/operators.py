@@ -9,7 +9,7 @@ from exactformer.domains.bounds import LARGEST_ARITY, MOST_ENTRIES, require
 from exactformer.domains.plain import Place
 from exactformer.domains.rules import RULES, RuleTable, count_keys, operand_keys
 
-# A rule declared free of order is tried in every order, as long as that takes no more calls.
+# A rule declared free of order is tried in every order if that takes at most this many calls.
 ORDER_CHECK_LIMIT = 100_000
 
 
@@ -100,7 +100,7 @@ class Operator:
 
     @property
     def rule(self) -> str | None:
-        """The name of the rule it follows; None where its table is written out."""
+        """Name of the operator's rule; None if its table is written out."""
         return self.table.rule if isinstance(self.table, RuleTable) else None
 
     @property
@@ -110,7 +110,7 @@ class Operator:
 
     @property
     def counts(self) -> str:
-        """The numbers of operands it takes, in words: `2 or 3`, `2 to 10`, `2 or more`."""
+        """The numbers of operands in words: `2 or 3`, `2 to 10`, `2 or more`."""
         first, last = self.arities[0], self.arities[-1]
         whole = self.arities == tuple(range(first, last + 1))
         if self.unbounded and whole:
@@ -129,7 +129,7 @@ class Operator:
         return self.table[self.key(operands)]
 
     def cases(self, n_values: int, *, every_order: bool) -> Iterator[tuple[tuple[int, ...], int]]:
-        """Every choice of operands with its result: in each order, or once for each multiset."""
+        """Every choice of operands with its result: every order, or each multiset once."""
         if every_order == self.ordered:
             yield from self.table.items()
             return
@@ -138,7 +138,7 @@ class Operator:
 
 
 def _arities(symbol: str, arities: Iterable[int]) -> tuple[int, ...]:
-    """In ascending order, each once."""
+    """Check arities and return them in ascending order without duplicates."""
     listed = tuple(islice(arities, LARGEST_ARITY + 1))
     if not listed or not all(type(arity) is int and arity >= 1 for arity in listed):
         raise ValueError(f"operator {symbol!r}: expected arities of 1 or more, found {listed[:5]}")
@@ -147,7 +147,7 @@ def _arities(symbol: str, arities: Iterable[int]) -> tuple[int, ...]:
 
 
 def read_operator(place: Place, values: tuple[str, ...]) -> Operator:
-    """An entry of `operators` in plain data: it has a rule or a table."""
+    """Read an operator from an entry of `operators` in plain data, with a rule or a table."""
     named = isinstance(place.value, dict) and "rule" in place.value
     definition = ("rule", "arities") if named else ("table",)
     fields = place.fields(("symbol", "ordered", *definition), ("unbounded",) if named else ())

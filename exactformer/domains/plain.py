@@ -1,4 +1,4 @@
-"""Plain data out of a file, read field by field: a mistake is a ValueError that says where."""
+"""Reads plain data from a file field by field; a mistake is a ValueError that says where it is."""
 
 import difflib
 import json
@@ -9,12 +9,12 @@ from typing import Any, NoReturn
 
 from exactformer.domains.bounds import LONGEST_TEXT, require
 
-SHOWN = 40  # characters of what was found
-LARGEST_NUMBER = 1e300  # neither infinite nor no number, and a float holds it
+SHOWN = 40  # characters of a value that a message shows
+LARGEST_NUMBER = 1e300  # excludes infinity and NaN, and fits into a float
 
 
 def read_bytes(path: Path) -> bytes:
-    """A whole file, unless it is too long to be one of ours."""
+    """Read a whole file; a ValueError if it is longer than any file of this package."""
     with open(path, "rb") as file:
         content = file.read(LONGEST_TEXT + 1)
     if len(content) > LONGEST_TEXT:
@@ -23,7 +23,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_json(text: str | bytes) -> Any:
-    """JSON to the letter: in UTF-8, no NaN, and no name twice in an object."""
+    """Read JSON strictly: in UTF-8, without NaN, and with no name twice in an object."""
     try:
         text = text if isinstance(text, str) else text.decode()
         return json.loads(text, parse_constant=_no_number, object_pairs_hook=_object)
@@ -45,7 +45,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def show(value: object) -> str:
-    """What was found, in a few words."""
+    """A value in a few words, for a message."""
     if isinstance(value, dict):
         return "an object" if value else "an empty object"
     if isinstance(value, list | tuple):
@@ -55,7 +55,7 @@ def show(value: object) -> str:
 
 
 def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
-    """What a caller hands over is of this kind; else a TypeError says what it was."""
+    """Raise a TypeError that says what was found unless `value` is of this kind."""
     if not isinstance(value, kind):
         function = getattr(value, "__name__", None) if callable(value) else None
         found = f"the function {function!r}, not called" if function else show(value)
@@ -64,19 +64,21 @@ def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
 
 
 def listed(words: Sequence[str], last: str = "or") -> str:
-    """Words in a sentence: `a, b or c`."""
+    """Words joined as in a sentence: `a, b or c`."""
     return f" {last} ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:
-    """The end of a message about a word that nobody knows: what may have been meant."""
+    """The end of a message about an unknown word: the known word that may have been meant."""
     close = difflib.get_close_matches(str(word), list(known), n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A value and where it is, such as `operators[2].table[5]`; empty for the whole."""
+    """A value and its location, such as `operators[2].table[5]`; the location of the whole is
+    empty.
+    """
 
     value: Any
     where: str = ""
@@ -88,7 +90,7 @@ class Place:
         return self.fault(f"expected {expected}, found {show(self.value)}")
 
     def fields(self, required: Iterable[str], optional: Iterable[str] = ()) -> "dict[str, Place]":
-        """The fields of an object, all that are required and none that is unknown."""
+        """The fields of an object; a ValueError if a required one is missing or one is unknown."""
         required, optional = tuple(required), tuple(optional)
         if not isinstance(self.value, dict):
             raise self.unexpected("an object")
@@ -102,7 +104,7 @@ class Place:
         return {name: Place(value, before + name) for name, value in self.value.items()}
 
     def items(self, most: int, *, least: int = 1) -> "list[Place]":
-        """The items of a list."""
+        """The items of a list of `least` to `most` items."""
         if not isinstance(self.value, list) or len(self.value) < least:
             raise self.unexpected("a list with something in it" if least else "a list")
         require(self.where, len(self.value), most)

@@ -1,4 +1,4 @@
-"""The grammar of plain notation: precedence groups, and parentheses may stand around any operand.
+"""The grammar of plain notation: precedence groups operators; parentheses are optional.
 
 With levels 1 to K-1 from the loosest on, a text is E_1, and
 
@@ -24,8 +24,8 @@ LEFT, PREFIX, RIGHT = -1, 0, 1  # as in `Algebra.declared_directions`
 
 
 def may_follow(algebra: Algebra, level: int, before: int) -> bool:
-    """Whether a prefix operator of this level may stand directly behind an operator of another
-    level; 0 where there is no operator before.
+    """Whether a prefix operator of `level` may directly follow an operator of level `before`, or no
+    operator if that is 0.
     """
     directions = algebra.declared_directions
     if level >= before:
@@ -34,8 +34,9 @@ def may_follow(algebra: Algebra, level: int, before: int) -> bool:
 
 
 class PlainGrammar(Grammar):
-    """The automaton: states before an operand, by the level of the operator before it (0 if there
-    is none), and one after an operand; for the whole text, then for a group in parentheses.
+    """The automaton of plain notation. It has states before an operand, by the level of the
+    operator before it (0 if there is none), and a state after an operand; each for the whole text
+    and for a group in parentheses.
     """
 
     def __init__(self, algebra: Algebra) -> None:
@@ -45,13 +46,13 @@ class PlainGrammar(Grammar):
             for row in algebra.declared_levels
         )
         size = len(algebra.precedence) + 1
-        after = {TOP: START + 1, START: START + 1 + size}  # an operand, in the text or in a group
+        after = {TOP: START + 1, START: START + 1 + size}  # after an operand, by group
 
         def before(group: int, level: int) -> int:
-            """The state before an operand, behind an operator of this level."""
+            """The state before an operand and after an operator of this level."""
             return after[group] + level if level else group
 
-        states: dict[int, tuple[int, dict[int, int]]] = {DONE: (CLOSED, {})}  # no text comes to it
+        states: dict[int, tuple[int, dict[int, int]]] = {DONE: (CLOSED, {})}  # not used here
         for group in after:
             operators = {token: before(group, level) for token, level in binary.items()}
             states[after[group]] = (CLOSED, operators)

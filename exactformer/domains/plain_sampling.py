@@ -1,4 +1,4 @@
-"""Expressions in plain notation: all of a length, and given ones with few or many parentheses."""
+"""Expressions in plain notation: all of a given length, or with few or many parentheses."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from exactformer.domains.plain_grammar import LEFT, RIGHT, PlainGrammar, may_fol
 
 
 def plain_tokens(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]]:
-    """Every text of exactly this many tokens, as token ids."""
+    """Every expression of exactly this many tokens, as token ids."""
     grammar = PlainGrammar(algebra)
 
     def further(
@@ -41,8 +41,8 @@ def plain_tokens(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]]:
 def written_plain(
     algebra: Algebra, expression: Expression, surplus: NDArray[np.bool_]
 ) -> Expression:
-    """An expression of `algebra.parenthesized` with the parentheses that it needs, and those that
-    `surplus` asks for at a `(` or at a value.
+    """Write an expression of `algebra.parenthesized` in plain notation, with the parentheses that
+    it needs and those that `surplus` asks for at a `(` or at a value.
     """
     ids = expression.ids.tolist()
     kept = _needed(algebra, ids) | surplus
@@ -62,17 +62,17 @@ def written_plain(
 
 @dataclass
 class _Span:
-    """What was read of a span."""
+    """State of a span while it is read."""
 
     begin: int
-    binary: bool = False  # whether an operand stands before the operator,
-    left: "_Span | None" = None  # and that operand, if it is a span
-    level: int = 0  # of the operator; 0 before it
+    binary: bool = False  # whether an operand stands before the operator
+    left: "_Span | None" = None  # that operand, if it is a span
+    level: int = 0  # level of the operator; 0 before it
 
 
 def _needed(algebra: Algebra, ids: list[int]) -> NDArray[np.bool_]:
-    """Where a `(` of a fully parenthesized text begins a span that would be another, or none at
-    all, without its parentheses.
+    """Whether each `(` of a fully parenthesized text is needed in plain notation: without it, the
+    text would be grouped differently or be invalid.
     """
     levels = algebra.declared_levels.tolist()
     directions = algebra.declared_directions.tolist()

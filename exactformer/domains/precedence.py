@@ -1,4 +1,4 @@
-"""Precedence: what belongs together where parentheses are left out.
+"""Levels of precedence: they group operators where parentheses are left out.
 
 The operators of plain notation stand on levels, from the loosest to the tightest. A level groups
 from the left, as `a - b - c` is `(a - b) - c`, or from the right, or it is for prefix operators. An
@@ -23,13 +23,13 @@ class Direction(StrEnum):
 
     @property
     def operands(self) -> int:
-        """How many operands an operator has in this use."""
+        """Number of operands of an operator in this use."""
         return 1 if self is Direction.PREFIX else 2
 
 
 @dataclass(frozen=True)
 class Level:
-    """Operators that bind equally, by their symbols."""
+    """Operators of equal precedence, by their symbols."""
 
     direction: Direction
     operators: tuple[str, ...]
@@ -48,7 +48,7 @@ class Level:
 
 
 def read_levels(place: Place) -> tuple[Level, ...]:
-    """What `Level.to_dict` gives for each of several, from a file that nobody trusts."""
+    """Read levels from the data that `Level.to_dict` gives, from an untrusted file."""
     levels: list[Level] = []
     for item in place.items(2 * MOST_OPERATORS):
         fields = item.fields(("direction", "operators"))

@@ -1,4 +1,4 @@
-"""The oracle: what an expression is worth, by definition.
+"""The oracle: evaluates an expression by definition.
 
 It shares nothing with the model: one pass from left to right with a stack, looking results up in
 the algebra's tables. In plain notation, what belongs together is found by precedence climbing.

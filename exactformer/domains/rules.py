@@ -1,4 +1,4 @@
-"""Named rules: what an operator makes of the indices of its operands among the values.
+"""Named rules: functions from the indices of operands among the values to the index of a result.
 
 With n values, a rule maps indices from 0 to n-1 to an index. An operator that names its rule needs
 no table written out, so it may take ten operands, or any number of them.
@@ -14,8 +14,9 @@ Key = tuple[int, ...]  # operands, as indices of values
 
 @dataclass(frozen=True)
 class Rule:
-    """`apply` takes the number of values and the operands. `fewest` and `most` bound how many of
-    these make sense; `odd` wants an odd number; `n_values` is set where only so many values do.
+    """A rule for an operator. `apply` takes the number of values and the operands; `fewest` and
+    `most` bound the number of operands, `odd` requires an odd number, and `n_values` requires that
+    many values.
     """
 
     says: str
@@ -92,7 +93,7 @@ RULES: dict[str, Rule] = {
 
 
 def operand_keys(n_values: int, arities: Iterable[int], ordered: bool) -> Iterator[Key]:
-    """Every key that a total table of these arities has, in a fixed order."""
+    """Every key of a total table of these arities, in a fixed order."""
     for arity in arities:
         if ordered:
             yield from product(range(n_values), repeat=arity)
@@ -101,14 +102,14 @@ def operand_keys(n_values: int, arities: Iterable[int], ordered: bool) -> Iterat
 
 
 def count_keys(n_values: int, arities: Iterable[int], ordered: bool) -> int:
-    """How many `operand_keys` there are, without listing them."""
+    """Number of `operand_keys`, computed without listing them."""
     return sum(n_values**k if ordered else comb(n_values + k - 1, k) for k in arities)
 
 
 @dataclass(frozen=True)
 class RuleTable(Mapping[Key, int]):
-    """The table of a rule, computed where it is read. With `unbounded`, every number of operands
-    above the listed ones is taken too; such a table can be looked up but not listed.
+    """The table of a rule, computed when it is read. With `unbounded`, it also accepts every number
+    of operands above the listed ones; such a table can be looked up but not listed.
     """
 
     rule: str

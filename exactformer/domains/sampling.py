@@ -30,16 +30,16 @@ from exactformer.domains.reference import evaluate
 
 Ints = NDArray[np.int64]
 
-MOST_EXPRESSIONS = 5_000_000  # of one draw: each is an object of its own
-DEEPEST = 100_000  # of one draw: each depth takes array operations of its own
-MOST_TOKENS = 2e8  # of one draw; trees grow fast with depth, and these fill a few gigabytes
+MOST_EXPRESSIONS = 5_000_000  # expressions of one draw: each is an object of its own
+DEEPEST = 100_000  # depth of one draw: each depth takes array operations of its own
+MOST_TOKENS = 2e8  # tokens of one draw; trees grow fast with depth, and these fill a few gigabytes
 WIDEST = 10  # operands drawn for an operator that takes any number, as in the Long Range Arena
 PARENTHESES = 0.2  # share of the operands that have a pair without need, in plain notation
 
 
 def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """Every expression of exactly this depth, once each, in a fixed order, lazily; in plain
-    notation, with no parentheses but those it needs.
+    notation, without unnecessary parentheses.
     """
     expect(algebra, Algebra, AN_ALGEBRA)
     _check(depth)
@@ -74,7 +74,7 @@ def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
 
 
 def problems_of_depth(algebra: Algebra, depth: int) -> int:
-    """How many expressions of exactly this depth there are."""
+    """Number of expressions of exactly this depth."""
     shallower, up_to = 0, len(algebra.values)
     for _ in range(depth):
         arities = [arity for operator in algebra.operators for arity in operator.arities]
@@ -102,7 +102,7 @@ def _tokens_of_length(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]
 def _operands_of_length(
     algebra: Algebra, count: int, length: int
 ) -> Iterator[list[tuple[int, ...]]]:
-    """Every choice of `count` expressions with this many tokens together."""
+    """Every choice of `count` expressions that have this many tokens in total."""
     if count == 0:
         if length == 0:
             yield []
@@ -117,7 +117,7 @@ def _operands_of_length(
 
 @cache
 def _fits(algebra: Algebra, count: int, length: int) -> bool:
-    """Whether some `count` expressions have this many tokens together."""
+    """Whether some `count` expressions have this many tokens in total."""
     if count == 0 or length < count:
         return length == count
     if count == 1:
@@ -130,7 +130,7 @@ def _fits(algebra: Algebra, count: int, length: int) -> bool:
 
 
 def _arities(operator: Operator, widest: int = WIDEST) -> tuple[int, ...]:
-    """The numbers of operands to use, up to `widest` where the operator sets no bound itself."""
+    """The numbers of operands to draw from, up to `widest` if the operator takes any number."""
     more = range(operator.arities[-1] + 1, widest + 1) if operator.unbounded else ()
     return (*operator.arities, *more)
 
@@ -148,7 +148,7 @@ def draw(
     leaf: float | None = None,
     parentheses: float | None = None,
 ) -> list[Expression]:
-    """`count` random expressions of exactly this depth; the module's docstring has the law.
+    """Draw `count` random expressions of exactly this depth; the module's docstring has the law.
 
     leaf          the probability that an operand is a value outright; without it, one that comes
                   close to the paper's lengths.
@@ -232,7 +232,7 @@ def draw_balanced(
     leaf: float | None = None,
     parentheses: float | None = None,
 ) -> list[Expression]:
-    """Like `draw`, with each value of the algebra the answer equally often (to within one).
+    """Like `draw`, but each value of the algebra is the answer equally often, to within one.
 
     Draws are rejected once their value's share is full, so within a class the law is unchanged.
     """
@@ -264,7 +264,7 @@ def default_leaf(algebra: Algebra) -> float:
 
 
 def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list[float]:
-    """Expected number of tokens of a draw at each depth from 0 to `depth`."""
+    """Expected number of tokens of a drawn expression, for each depth from 0 to `depth`."""
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, leaf=leaf)
     return list(_means(algebra, depth, leaf))
@@ -280,7 +280,7 @@ def _means(algebra: Algebra, depth: int, leaf: float) -> Iterator[float]:
 
 
 def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> None:
-    """Refuse what would fill the memory or take hours, without counting up to it for long."""
+    """Raise a ValueError if a draw would fill the memory or take hours."""
     if count > MOST_EXPRESSIONS or depth > DEEPEST:
         raise ValueError(
             f"{count} expressions of depth {depth} are more than can be drawn at once: "

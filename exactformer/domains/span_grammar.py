@@ -18,7 +18,7 @@ from exactformer.domains.notation import Notation
 
 @dataclass(frozen=True)
 class Span:
-    """What was read of one span: an automaton state. `wanted` operands are known in infix only."""
+    """State of a span while it is read. `wanted` operands are known in infix notation only."""
 
     operator: int | None  # its token id
     read: int
@@ -26,7 +26,7 @@ class Span:
 
 
 class SpanGrammar(Grammar):
-    """The automaton, and the span that each of its states stands for."""
+    """The automaton of infix and prefix notation, with the span that each state stands for."""
 
     def __init__(self, algebra: Algebra) -> None:
         super().__init__(algebra)
@@ -41,7 +41,7 @@ class SpanGrammar(Grammar):
                 self.spans.append(span)
             return numbers[span]
 
-        for span in islice(self.spans, START, None):  # `number` adds those still to visit
+        for span in islice(self.spans, START, None):  # `number` appends the spans still to visit
             assert span is not None
             operand, operators, complete = self._steps(span)
             following = number(operand) if operand else CLOSED
@@ -94,7 +94,7 @@ class SpanGrammar(Grammar):
         return None if token is None else f"{operator.symbol} takes {takes} here, not more"
 
     def _parentheses_needed(self, token: int, *, operands_before: bool) -> str:
-        """What to do about an operator outside all parentheses: an example with that operator, and
+        """Hint about an operator outside all parentheses: an example with that operator, and
         the algebra that takes text without them, if there is one.
         """
         algebra = self.algebra

@@ -35,7 +35,7 @@ def strahler(expression: Expression) -> int:
             enclose=lambda part: _Part(max(1, part.number)),
         ).number
     enclosing: list[tuple[int, int]] = []
-    largest, having = 0, 0  # number among the operands of the open span; how many have it
+    largest, having = 0, 0  # largest number among the operands of the open span; how many have it
     for token in expression.ids.tolist():
         if token == OPEN:
             enclosing.append((largest, having))
@@ -51,8 +51,8 @@ def strahler(expression: Expression) -> int:
 
 
 class _Part(NamedTuple):
-    """Part of a text in plain notation: how tightly its operators bind if it is a run of them, and
-    the largest number among the operands of the run, with how many have it.
+    """A part of a text in plain notation. If it is a run of operators of one level, `level` is that
+    level, `largest` the largest number among the run's operands, and `having` how many have it.
     """
 
     number: int
@@ -62,7 +62,7 @@ class _Part(NamedTuple):
 
 
 def _run(operator: Applied, operands: list[_Part]) -> _Part:
-    """An operand that is a run of the same level goes on in this one."""
+    """Apply an operator: an operand that is a run of the same level becomes part of this run."""
     numbers = [
         (part.largest, part.having) if part.level == operator.level else (part.number, 1)
         for part in operands

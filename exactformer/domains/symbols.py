@@ -1,4 +1,4 @@
-"""Names and symbols that a reader can distinguish: what is wrong with one, if anything is."""
+"""Checks that names and symbols can be distinguished by a reader."""
 
 import re
 import unicodedata
@@ -8,7 +8,7 @@ from exactformer.domains.bounds import LONGEST_NAME, LONGEST_SYMBOL
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 NAME_IN_WORDS = f"1 to {LONGEST_NAME} letters a-z, digits, hyphens and underscores"
 
-# Letters and marks that show nothing, although Unicode counts them as printable.
+# Letters and marks that are invisible, although Unicode counts them as printable.
 INVISIBLE = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
     "\U000e0100-\U000e01ef]"
@@ -20,7 +20,7 @@ def is_name(name: object) -> bool:
 
 
 def symbol_fault(symbol: str) -> str | None:
-    """Why this cannot be the symbol of anything; None if it can."""
+    """Why this cannot be a symbol; None if it can."""
     if not symbol or re.search(r"\s", symbol):
         return "is empty or has white space in it"
     if len(symbol) > LONGEST_SYMBOL:

@@ -1,4 +1,4 @@
-"""Text to expressions, in the native syntax: as expressions are printed, with free white space."""
+"""Reads the native syntax: text as expressions are printed, with free white space."""
 
 from functools import lru_cache
 
@@ -16,7 +16,7 @@ from exactformer.domains.span_grammar import SpanGrammar
 
 @lru_cache(maxsize=64)
 def grammar_of(algebra: Algebra) -> Grammar:
-    """Which token may stand where, in the algebra's notation."""
+    """The grammar of the algebra's notation."""
     plain = algebra.notation is Notation.PLAIN
     return PlainGrammar(algebra) if plain else SpanGrammar(algebra)
 
@@ -46,7 +46,7 @@ def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expres
 
 
 def describe(algebra: Algebra, word: str | None, *, empty: bool) -> str:
-    """What was found instead: a word, or the end of a text, which may be empty."""
+    """The end of an error message: the word that was found, the end of the text, or no text."""
     if word is None:
         return "found no text" if empty else "found the end of the text"
     if word in algebra.token_ids:

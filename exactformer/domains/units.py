@@ -1,4 +1,4 @@
-"""How a rule condenses any number of operands into one small whole number, unit by unit.
+"""Units that condense any number of operands into one small whole number, rule by rule.
 
 A unit adds up a whole number for each operand, by its index among the values and by its slot, and a
 bias; then it either cuts the sum u off, to min(max(u, 0), cap), or takes it modulo a period. (With
@@ -23,29 +23,29 @@ from exactformer.domains.bounds import MOST_NUMBERS, require
 class Unit:
     weights: tuple[tuple[int, ...], ...]  # what an operand adds: by slot, then by its index
     bias: int = 0
-    cap: int = 0  # of the sum, where no period is given
+    cap: int = 0  # upper bound of the sum, if there is no period
     period: int = 0
     code: int = 1
 
 
 @dataclass(frozen=True)
 class Units:
-    """What an operator needs: its units, and the index of the result for each code."""
+    """The units of an operator, and the index of the result for each code."""
 
     units: tuple[Unit, ...]
     readout: tuple[int, ...]
 
 
 def slots_of(algebra: Algebra) -> int:
-    """One for each operand of the widest ordered operator; two, for the first and for all others,
-    if that takes any number; one in all where order does not matter.
+    """Number of slots: one for each operand of the widest ordered operator, or two (the first
+    operand and all others) if that takes any number; one if order does not matter.
     """
     ordered = [op for op in algebra.operators if op.ordered]
     return max([1, *(max(op.arities[-1], 2 if op.unbounded else 1) for op in ordered)])
 
 
 def units_of(algebra: Algebra, operator: Operator) -> Units:
-    """The units of an operator; a ValueError that names it if there are none."""
+    """The units of an operator; a ValueError that names the operator if it has none."""
     n, slots = len(algebra.values), slots_of(algebra)
     where = f"operator {operator.symbol!r} of {algebra.name!r}"
     if operator.rule is None:
@@ -66,14 +66,16 @@ def units_of(algebra: Algebra, operator: Operator) -> Units:
 
 
 def _counts(slots: int, weights: Iterable[int], **form: int) -> Unit:
-    """A unit that weighs operands by their index alone, whatever their slot."""
+    """A unit that weighs operands by their index alone, in every slot alike."""
     return Unit((tuple(weights),) * slots, **form)
 
 
 def _steps(
     n: int, slots: int, weight: Callable[[int, int], int], bias: int = 0
 ) -> tuple[Unit, ...]:
-    """For each v from 1 to n-1, whether the operands' weight(a, v) and the bias add up to >= 1."""
+    """Units that say for each v from 1 to n-1 whether the weight(a, v) of the operands and the bias
+    add up to 1 or more.
+    """
     return tuple(
         _counts(slots, [weight(a, v) for a in range(n)], bias=bias, cap=1) for v in range(1, n)
     )
@@ -98,7 +100,7 @@ def _complement_of(rule: Callable[[int, int], Units]) -> Callable[[int, int], Un
 
 
 def _below(n: int, slots: int, bias: int) -> tuple[Unit, ...]:
-    """For each v, whether #[a < v] - #[a >= v] + bias >= 1."""
+    """Units that say for each v whether #[a < v] - #[a >= v] + bias >= 1."""
     return _steps(n, slots, lambda a, v: 1 if a < v else -1, bias)
 
 
@@ -133,7 +135,7 @@ def _product(n: int, slots: int) -> Units:
     units: list[Unit] = []
     results: list[list[int]] = []  # for each power of a prime, the remainder by its part of a code
     moduli: list[int] = []
-    size = 1  # of the codes so far
+    size = 1  # number of codes so far
     for p, e in _prime_powers(n):
         q = p**e
         order = q - q // p
@@ -165,8 +167,8 @@ def _prime_powers(n: int) -> Iterator[tuple[int, int]]:
 
 
 def _difference(n: int, slots: int) -> Units:
-    """The first operand less the others; a second unit sees whether there are others, and where
-    there are none the result is the negative.
+    """The first operand minus the others. A second unit tells whether there are others; if there
+    are none, the result is the negative.
     """
     first, others = tuple(range(n)), tuple(-a for a in range(n))
     value = Unit((first, *[others] * (slots - 1)), period=n)
@@ -175,12 +177,12 @@ def _difference(n: int, slots: int) -> Units:
 
 
 def _first(n: int, slots: int) -> Units:
-    """Slot 0 holds one operand."""
+    """The first operand is the one in slot 0."""
     return Units((Unit((tuple(range(n)), *[(0,) * n] * (slots - 1)), cap=n - 1),), tuple(range(n)))
 
 
 def _last(n: int, slots: int) -> Units:
-    """The last operand is the one with nothing in the next slot: a unit for each slot and place."""
+    """The last operand is the one before an empty slot: there is a unit for each slot and index."""
     units = []
     for slot, place in product(range(slots), range(1, n)):
         weights = [(0,) * n for _ in range(slots)]

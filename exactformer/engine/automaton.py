@@ -83,8 +83,8 @@ class SpanAutomaton:
 
 @dataclass(frozen=True)
 class PlainAutomaton(SpanAutomaton):
-    """The same for plain notation, where a text is a group without parentheses of its own, and goes
-    on after a whole expression.
+    """The automaton of plain notation. A text is a group without parentheses of its own, which may
+    go on after a whole expression.
     """
 
     whole: NDArray[np.int32]  # (states,): index of the value if the text may end, else REFUSED

@@ -1,4 +1,4 @@
-"""Which engine is to run: what a user may say, and where its tables are soon made."""
+"""The names of the engines, and whether an algebra's tables build in about a second."""
 
 from typing import Literal
 
@@ -13,7 +13,9 @@ SOON_NUMBERS = 1 << 22  # cases in all orders that are told apart, times the tok
 
 
 def soon_made(algebra: Algebra) -> bool:
-    """Not for operators of any number of operands, of which tables cover only some."""
+    """Whether tables build in about a second. Those of operators of any number of operands do not:
+    they cover some numbers only.
+    """
     told_apart = algebra.ordered or algebra.notation.operands_before(2) > 0
     try:
         numbers = algebra.count_cases(every_order=told_apart) * len(algebra.vocabulary)
@@ -24,7 +26,7 @@ def soon_made(algebra: Algebra) -> bool:
 
 
 def require_transformer(iterations: str | None, engine: EngineName) -> None:
-    """The fast engine has no iterations, and "auto" may mean it."""
+    """Raise a ValueError unless the transformer is chosen: the fast engine has no iterations."""
     if iterations is not None and engine != "model":
         raise ValueError(
             f"iterations ({iterations}) are the transformer's: expected the engine model, "

@@ -45,8 +45,8 @@ def _say_that_nothing_is_kept() -> None:
 
 
 class CheckedFiles(IndexDataCacheFile):
-    """Each with a digest at its end: a changed byte of machine code could do anything. Files that
-    do not agree with theirs count as missing.
+    """Cache files with a digest at the end, since a changed byte of machine code could do anything.
+    A file that does not match its digest counts as missing.
     """
 
     def _dump(self, obj: Any) -> bytes:

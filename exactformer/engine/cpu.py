@@ -64,7 +64,7 @@ class CpuEngine:
         return self.symbols(self.numbers(expressions))
 
     def numbers(self, expressions: Sequence[Expression]) -> Numbers:
-        """The same, each value as its index among the algebra's."""
+        """The value of each expression, as its index among the algebra's values."""
         ids = [expression.ids for expression in expressions]
         ends = np.cumsum(list(map(len, ids)), dtype=np.int64)
         return self.token_numbers(np.concatenate([np.empty(0, np.int16), *ids]), ends)
@@ -75,7 +75,7 @@ class CpuEngine:
         ends: NDArray[np.integer],
         ids: NDArray[np.int16] | None = None,
     ) -> Numbers:
-        """The same of the tokens of expressions, with the arguments of `read_tokens`."""
+        """The value index of each expression, from tokens, with the arguments of `read_tokens`."""
         numbers = read_tokens(self.tables, tokens, ends, ids)
         if (numbers < 0).any():  # though an expression is well formed
             raise ValueError(TOO_WIDE)
@@ -89,8 +89,8 @@ class CpuEngine:
         return self.symbols(self._texts(texts, 0, len(texts)))
 
     def _texts(self, texts: Sequence[str | bytes], begin: int, end: int) -> Numbers:
-        """The values of texts[begin:end], as rows of one text; where they do not make one, by
-        halves.
+        """The values of texts[begin:end], read as rows of one joined text; if they cannot be
+        joined, they are halved.
         """
         if end - begin > 1:
             data = _joined(texts[begin:end]) if self.reads_bytes else b""
@@ -143,7 +143,7 @@ class CpuEngine:
         return Rows(values, labels, errors)
 
     def read_rows(self, text: Bytes, separator: int, *, labelled: bool = False) -> Read:
-        """What a pass makes of rows that end with a newline, or with a zero byte."""
+        """Evaluate rows that end with a newline or with a zero byte."""
         tables = self.tables_of_lines if separator else self.tables
         tables = self.tables_of_labelled_lines if labelled else tables
         return read_rows(tables, text, separator, labelled=labelled)
@@ -178,11 +178,11 @@ class CpuEngine:
             reader.read(text, cut, stop, end=end)
 
     def reader(self) -> Reader:
-        """One that has read nothing yet."""
+        """A new reader, which has read nothing yet."""
         return Reader(self.tables, TOP)
 
     def result(self, reader: Reader) -> str | None:
-        """The value, if the whole text was an expression."""
+        """The value if the whole text was an expression, else None."""
         value = int(self.tables.final[reader.row // self.tables.width])
         whole = reader.reason == END and reader.depth == 0 and value != REFUSED
         return self.algebra.values[value] if whole else None
@@ -236,8 +236,8 @@ class CpuEngine:
 
 
 def _knows_before_operand(grammar: Grammar) -> bool:
-    """Whether the state after an operand says which operators might have come instead of it: packed
-    text takes a value before it sees that this is the beginning of a word.
+    """Whether the state after an operand determines which operators were possible before it. Packed
+    text takes a value before it sees that the value is the beginning of a word.
     """
     before: dict[int, set[int]] = {}
     return all(
@@ -248,8 +248,8 @@ def _knows_before_operand(grammar: Grammar) -> bool:
 
 
 def _joined(texts: Sequence[Any]) -> bytes:
-    """Texts, each with a byte after it that is in no expression; nothing where they are too long,
-    or of several kinds, or no text.
+    """The texts joined, each followed by a byte that is in no expression; nothing if they are too
+    long, of several types, or not valid text.
     """
     if max(map(len, texts)) < LONG and sum(map(len, texts)) <= MOST_JOINED:
         with suppress(TypeError, UnicodeEncodeError):
@@ -260,7 +260,7 @@ def _joined(texts: Sequence[Any]) -> bytes:
 
 
 def encode(text: str) -> bytes | None:
-    """None for a string with half a surrogate pair, which is no text."""
+    """The text in UTF-8; None for a string with half a surrogate pair, which is no text."""
     try:
         return text.encode()
     except UnicodeEncodeError:

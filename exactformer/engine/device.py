@@ -1,5 +1,5 @@
-"""The engine with a GPU at hand: long texts and many short ones go there, all else and every error
-to the CPU.
+"""The engine with a GPU: long texts and many short ones are evaluated there, everything else and
+all errors on the CPU.
 """
 
 import importlib.util
@@ -23,8 +23,8 @@ WORTH_A_LAUNCH = 1 << 22  # bytes; below, the kernels' launches cost more than t
 
 
 class DeviceEngine(CpuEngine):
-    """Evaluates text as `CpuEngine` does; `parallel` takes a long text whole, on the device: by
-    kernels on a GPU where CuPy can compile them, else by tensor operations.
+    """Evaluates text with the results of `CpuEngine`. `parallel` evaluates one long text on the
+    device: by kernels on a GPU if CuPy can compile them, else by tensor operations.
     """
 
     takes_whole_lines = True
@@ -50,8 +50,8 @@ class DeviceEngine(CpuEngine):
         return super().value(text, first_line)
 
     def read_rows(self, text: Bytes, separator: int, *, labelled: bool = False) -> Read:
-        """Many rows on the GPU, and those that are left there by the CPU; but long ones each by
-        itself. Rows with labels stay on the CPU.
+        """Evaluate many rows on the GPU; long ones each by itself, and those that the GPU leaves on
+        the CPU. Rows with labels stay on the CPU.
         """
         codes = None if labelled or len(text) < WORTH_A_LAUNCH else self._codes(text, separator)
         if codes is None:
@@ -72,7 +72,9 @@ class DeviceEngine(CpuEngine):
         return Read(values, np.empty(0, dtype=np.int16), begins)
 
     def _codes(self, text: Bytes, separator: int) -> NDArray[np.uint8] | None:
-        """Of rows on the GPU; without one, None where all rows are short."""
+        """The code of each row, computed on the GPU. Without a GPU: None if all rows are short,
+        else LEFT for each row.
+        """
         if self.many:
             found = self.many.values(torch.tensor(text, device=self.device), separator)
             return found.cpu().numpy()

@@ -71,7 +71,7 @@ class FrontEnd:
 
 
 class GpuEngine:
-    """Values of texts that are on the GPU. `launch` and `layout` are replaced by tests only."""
+    """Evaluates texts that are on the GPU. `launch` and `layout` are replaced in tests only."""
 
     def __init__(
         self,
@@ -117,7 +117,7 @@ class GpuEngine:
         return None
 
     def value_of_bytes(self, text: NDArray[np.uint8]) -> int | None:
-        """The same of bytes on the host."""
+        """Value index of a text given as bytes on the host; None if it has none."""
         return self.value(self.upload(text), overwrite=True)
 
     def upload(self, text: NDArray[np.uint8]) -> Tensor:
@@ -126,7 +126,7 @@ class GpuEngine:
         return room[: len(text)].copy_(torch.tensor(text))
 
     def value_of_ids(self, ids: Tensor) -> int | None:
-        """The same of token ids, as unsigned bytes on the GPU."""
+        """Value index of token ids, given as unsigned bytes on the GPU; None if there is none."""
         return self._evaluate(ids, self._ids_as_they_are)
 
     # ------------------------------------------------------------ front ends
@@ -158,7 +158,7 @@ class GpuEngine:
 
     @property
     def _reader_bytes(self) -> int:
-        """Of shared memory, for the tables that most texts are read with."""
+        """Bytes of shared memory for the tables that most texts are read with."""
         return self._front_ends[0].shared_bytes if self._front_ends else BYTE_TOKENS
 
     def _bytes(self, array: NDArray[Any]) -> Tensor:
@@ -176,7 +176,7 @@ class GpuEngine:
         return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
 
     def _run(self, text: Tensor, front_end: FrontEnd, overwrite: bool) -> list[int]:
-        """The control block after all rounds."""
+        """Run all rounds; returns the control block."""
         layout, table = self.layout, self.tables.data_ptr()
         tiles = ceil_div(len(text), layout.tile)
         bound = whole(MOST_UNITS * tiles, layout.threads)
@@ -220,17 +220,19 @@ class GpuEngine:
         return control.tolist()
 
     def _rests(self, tiles: int) -> Tensor:
-        """Room for all that tiles may leave."""
+        """A buffer for the entries that all tiles may leave."""
         entries = tiles * self.layout.tile * self.layout.cell.itemsize
         return torch.empty(entries + BEHIND, dtype=torch.uint8, device=self.device)
 
     def _has_room(self, text: Tensor) -> bool:
-        """Whether what is left of a text has room where it lies: an entry is left of a byte."""
+        """Whether the remaining entries fit into the text's own memory: an entry takes the place of
+        a byte.
+        """
         behind = text.untyped_storage().nbytes() - text.storage_offset() - len(text)
         return self.layout.cell.itemsize == 1 and behind >= BEHIND
 
     def _control(self) -> Tensor:
-        """Zeros, of which many are made at once: each time, that would take as long as a launch."""
+        """A block of zeros. Many are made at once, since making one takes as long as a launch."""
         if (control := next(self._controls, None)) is None:
             many = torch.zeros((CONTROLS, 64), dtype=torch.int32, device=self.device)
             if self.device.type == "cuda":
@@ -240,14 +242,16 @@ class GpuEngine:
         return control
 
     def _run_on_tiles(self, kernel: str, tiles: int, arguments: Sequence[int], shared: int) -> None:
-        """A kernel on as many blocks as the GPU runs at the same time, which share the tiles."""
+        """Launch a kernel on as many blocks as the GPU runs at the same time; they share the
+        tiles.
+        """
         blocks = self.processors * self.layout.teams_at_once(shared)
         self.launch(kernel, min(tiles, blocks), self.layout.team, shared, arguments)
 
     def _run_together(
         self, kernel: str, arguments: Sequence[int], blocks: int, shared: int = 0
     ) -> None:
-        """A kernel whose blocks wait for each other, so many on each processor."""
+        """Launch a kernel whose blocks wait for each other, with so many on each processor."""
         self.launch(kernel, self.processors * blocks, self.layout.threads, shared, arguments)
 
     def _ints(self, count: int) -> Tensor:
@@ -255,21 +259,21 @@ class GpuEngine:
 
 
 def _processors(device: torch.device) -> int:
-    """Of a GPU; one where the kernels are emulated."""
+    """Number of multiprocessors of a GPU; 1 if the kernels are emulated."""
     if device.type != "cuda":
         return 1
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
 def _most_shared(device: torch.device) -> int:
-    """Bytes of a block's shared memory, at most."""
+    """The most bytes of shared memory that a block can have."""
     index = torch.cuda.current_device() if device.index is None else device.index
     cupy: Any = importlib.import_module("cupy")
     return cupy.cuda.Device(index).attributes["MaxSharedMemoryPerBlockOptin"]
 
 
 def _aligned(text: Tensor) -> Tensor:
-    """The kernels read 16 bytes at once."""
+    """The text at an aligned address, since the kernels read 16 bytes at once."""
     return text.clone() if text.data_ptr() % 16 else text
 
 

@@ -74,7 +74,9 @@ class RowLayout:
 
 
 class GpuRows:
-    """Codes of rows that are on the GPU. `launch` and `layout` are replaced by tests only."""
+    """Evaluates rows that are on the GPU to codes. `launch` and `layout` are replaced in tests
+    only.
+    """
 
     def __init__(
         self,

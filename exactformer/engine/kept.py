@@ -52,7 +52,7 @@ MAKERS = (
 
 
 def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
-    """The tables of weights, by the name a user gives them, if any are kept."""
+    """The kept tables of weights, by the name a user gives them; None if there are none."""
     identity = _identity(algebra, weights)
     if identity is None:
         return None
@@ -63,7 +63,7 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
 
 
 def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
-    """Keep them for `find_tables`, if that can be."""
+    """Store tables for `find_tables`, if a folder for them can be written."""
     identity = _identity(algebra, weights)
     if identity is None or not (path := _path(algebra, identity)):
         return
@@ -78,7 +78,9 @@ def keep_tables(algebra: Algebra, weights: str, tables: SpanAutomaton) -> None:
 def write_tables(
     path: Path, algebra: Algebra, weights: Sequence[str], tables: SpanAutomaton
 ) -> None:
-    """`weights`: of which these are the tables; by hash, or constructed ones by name."""
+    """Write tables to a file; `weights` are those that they belong to, by hash, or by name if
+    constructed.
+    """
     arrays = {name: np.ascontiguousarray(getattr(tables, name)) for name in arrays_of(algebra)}
     header = {"format": FORMAT, "algebra": algebra_sha256(algebra), "weights": list(weights)}
     header["sha256"] = content_sha256(header, arrays)
@@ -86,7 +88,7 @@ def write_tables(
 
 
 def read_tables(path: Path, algebra: Algebra, weights: str) -> SpanAutomaton | None:
-    """None for a file that is missing, damaged, or of other weights."""
+    """Read tables from a file; None if it is missing, damaged, or for other weights."""
     try:
         header, arrays = read_safetensors(path, "np", FORMAT)
         found = header.pop("sha256", None)
@@ -106,7 +108,7 @@ def read_tables(path: Path, algebra: Algebra, weights: str) -> SpanAutomaton | N
 
 
 def arrays_of(algebra: Algebra) -> tuple[str, ...]:
-    """The arrays of its automaton, by name."""
+    """The names of the arrays of an algebra's automaton."""
     plain = algebra.notation is Notation.PLAIN
     return ("step", "value", "grammar", *(("whole",) if plain else ()))
 
@@ -124,7 +126,9 @@ def fits(algebra: Algebra, tables: SpanAutomaton) -> bool:
 
 
 def _are_those_of(algebra: Algebra, tables: SpanAutomaton) -> bool:
-    """In plain notation the values of spans decide about all tables, which are soon made."""
+    """Whether these are the tables of an algebra in plain notation. They are made again from the
+    values of its spans, which is fast, and compared.
+    """
 
     def span_values(operator: int, keys: NDArray[np.int64]) -> NDArray[np.int32]:
         table = algebra.operators[operator - algebra.first_operator]
@@ -196,7 +200,9 @@ def _has_values(algebra: Algebra, tables: SpanAutomaton) -> bool:
 
 
 def _every_order(algebra: Algebra) -> bool:
-    """Also where operands are read before their operator: until it comes, order may matter."""
+    """Whether every order of operands is a case: if order matters, or if operands are read before
+    their operator, since order may matter until that is known.
+    """
     return algebra.ordered or algebra.notation.operands_before(2) > 0
 
 
@@ -213,7 +219,7 @@ def _identity(algebra: Algebra, weights: str) -> str | None:
 
 
 def _path(algebra: Algebra, identity: str) -> Path | None:
-    """Where the tables are kept; None where there is no such folder."""
+    """Path of the file in which the tables are kept; None if there is no folder for it."""
     try:
         key = [FORMAT, _makers(), algebra_sha256(algebra), identity]
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"

@@ -1,4 +1,4 @@
-"""What the GPU's kernels are compiled from and with, and the automaton as they read it."""
+"""Sources and options of the GPU's kernels, and the automaton in the layout that they read."""
 
 import re
 from pathlib import Path
@@ -142,7 +142,9 @@ class Layout:
 
     @property
     def tile_bytes(self) -> int:
-        """Of shared memory, for the window, the stacks of a tile and the table: see `Bench`."""
+        """Bytes of shared memory for the window, the stacks of a tile and the table: see
+        `Bench`.
+        """
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
@@ -151,7 +153,9 @@ class Layout:
         return window + columns * self.cell.itemsize + table
 
     def widen_window(self, reader: int) -> None:
-        """As far as no block loses its room, where tables to read the text take so many bytes."""
+        """Widen the window as far as that costs no block, if the tables to read the text take
+        `reader` bytes.
+        """
         blocks = self.teams_at_once(self.tile_bytes + reader)
         while self.window < MOST_WINDOW:
             self.window += 1
@@ -166,13 +170,13 @@ class Layout:
 
     @property
     def stack_bytes(self) -> int:
-        """Of a block's stacks in shared memory: see `Column` in reduce.h."""
+        """Bytes of a block's stacks in shared memory: see `Column` in reduce.h."""
         row = self.threads + 1
         return (whole(row, 4) + whole((self.chunk + 1) * row, 4)) * 4
 
     @property
     def compose_bytes(self) -> int:
-        """Of shared memory, for the entries of a tile, and then for maps; and for tables."""
+        """Bytes of shared memory for the entries of a tile, and then for maps; and for tables."""
         entries = whole(self.tile * self.cell.itemsize, 16)
         tables = self.chain_bytes if self.table_shared else 0
         return max(2 * self.team * self.map_bytes, entries) + tables
@@ -182,15 +186,17 @@ class Layout:
         return self.tables_bytes if self.table_shared else 0
 
     def tile_ints(self, tiles: int) -> int:
-        """Room for what is known of tiles: see `Tiles` in tiles.h."""
+        """Number of integers for the state of tiles: see `Tiles` in tiles.h."""
         return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team) + ceil_div(tiles, 4)
 
     def unit_ints(self, units: int) -> int:
-        """Room for what is known of units: see `Units` in units.h."""
+        """Number of integers for the state of units: see `Units` in units.h."""
         return UNIT_INTS * units + self.round_ints(units)
 
     def round_ints(self, chunks: int) -> int:
-        """Room for what a round knows of its chunks and blocks: see `Round` in chunks.h."""
+        """Number of integers for the state of a round's chunks and blocks: see `Round` in
+        chunks.h.
+        """
         tree, size = 0, chunks
         for _ in range(10):  # levels, more than 32-bit numbers of chunks can have
             tree += size
@@ -233,9 +239,8 @@ def _holes(
 def products(
     maps: NDArray[np.integer], values: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """All that becomes of values on their way through some of these maps, one after another: each
-    is a map as well, the first one changes nothing; and by its number and the next map's, the
-    number of both. None where there are many.
+    """All compositions of these maps, each a row, the identity first; and by the number of a
+    composition and the next map's, the number of both composed. None if there are too many.
     """
     entries = np.arange(maps.shape[1], dtype=maps.dtype)
     rows = [np.where(entries < values, entries, NONE).astype(maps.dtype)]
@@ -254,7 +259,7 @@ def products(
 
 
 def _whole_lines(data: bytes) -> bytes:
-    """With zeros up to a multiple of the bytes that are fetched at once."""
+    """Pad data with zeros to a multiple of the 16 bytes that are fetched at once."""
     return data + bytes(-len(data) % 16)
 
 
@@ -268,7 +273,9 @@ def whole(count: int, size: int) -> int:
 
 
 def source(name: str = "kernels.cu") -> str:
-    """Kernels in one piece: a compiler's cache does not see included files."""
+    """The source of the kernels in one piece, since a compiler's cache does not see included
+    files.
+    """
 
     def included(match: re.Match[str]) -> str:
         return (HERE / match[1]).read_text()

@@ -57,8 +57,8 @@ def trie_of(
 
 
 def lexer_of(algebra: Algebra, separators: str = "") -> Lexer:
-    """NO_LEXER for symbols that bytes do not tell apart, or that take too large a trie: their texts
-    go through the parser. Separators of rows and fields are no white space.
+    """The lexer of an algebra; NO_LEXER if bytes do not distinguish its symbols or its trie is too
+    large: such texts go through the parser. Separators of rows and fields are no white space.
     """
     lexicon = algebra.lexicon
     if not lexicon.by_bytes:

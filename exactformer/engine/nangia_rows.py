@@ -65,14 +65,14 @@ class Readings:
         return len(self.ends)
 
     def rows(self, algebra: Algebra) -> Iterator[Row[NDArray[np.int16]]]:
-        """One by one, with token ids of an algebra that covers `uses`."""
+        """Yield the rows one by one, with token ids of an algebra that covers `uses`."""
         ids, begin = token_ids(algebra)[self.codes], 0
         for i, end in enumerate(self.ends.tolist()):
             yield Row(self.first_line + i, SYMBOLS[self.labels[i]], ids[begin:end])
             begin = end
 
     def values(self, engine: CpuEngine) -> Numbers:
-        """The same at once, where the engine has such an algebra."""
+        """The value index of every row, by an engine whose algebra covers `uses`."""
         return engine.token_numbers(self.codes, self.ends, token_ids(engine.algebra))
 
     def label_numbers(self, algebra: Algebra) -> Numbers:
@@ -80,7 +80,7 @@ class Readings:
 
 
 def read_published(file: Lines, format: Literal["nangia", "lra"]) -> Iterator[Readings]:
-    """All lines of a file of labelled rows. The bad ones are told at the end."""
+    """Yield all lines of a file of labelled rows in blocks. Bad lines are reported at the end."""
     if format == "lra":
         require_lra_header(file)
 
@@ -96,7 +96,7 @@ def read_published(file: Lines, format: Literal["nangia", "lra"]) -> Iterator[Re
 
 
 def read_labelled(text: Bytes, first_line: int, format: Literal["nangia", "lra"]) -> Readings:
-    """Labelled lines of which the last one need not end."""
+    """Read labelled lines; the last one need not end with a newline."""
     found = read_text(text, LABEL_FIRST if format == "nangia" else LABEL_LAST)
     names = [word[1:] for word in OPERATOR_CODES]
     first_rows = found.uses.reshape(len(names), -1)
@@ -148,7 +148,7 @@ def values_of_file(
 
 
 def read_lines(engine: CpuEngine, text: Bytes, first_line: int = 1) -> Rows:
-    """Lines without labels, of which the last one need not end."""
+    """Read lines without labels; the last one need not end with a newline."""
     found = read_text(text, NO_LABEL)
     ends = np.cumsum(np.maximum(found.counts, 0), dtype=np.int32)
     values = read_tokens(engine.tables, found.codes, ends, token_ids(engine.algebra))
@@ -165,7 +165,7 @@ def read_lines(engine: CpuEngine, text: Bytes, first_line: int = 1) -> Rows:
 
 
 def read_text(text: Bytes, label: int) -> Transcript:
-    """What the pass makes of all rows of a text; by two readers if that is long."""
+    """Read all rows of a text, with two readers if it is long."""
 
     def read(begin: int, end: int) -> Transcript:
         return _read_part(text, begin, end, label)
@@ -183,8 +183,8 @@ def read_text(text: Bytes, label: int) -> Transcript:
 
 
 def _read_part(text: Bytes, begin: int, end: int, label: int) -> Transcript:
-    """The rows of text[begin:end], by one reader. A row has no more codes than bytes, and three
-    bytes or more for each open span.
+    """Read the rows of text[begin:end] with one reader. A row has at most as many codes as bytes,
+    and three bytes or more for each open span.
     """
     size, count = end - begin, count_rows(text, begin, end, NEWLINE)
     found = Transcript(

@@ -1,4 +1,4 @@
-"""The automaton of plain notation: what was read of a group decides all that can follow.
+"""The automaton of plain notation: its state of a group determines all that can follow.
 
 Of a group that is being read, what is left to do is one map of values for each level: `4 + 2 * _`
 waits with x -> 4 + x on the level of `+`, and with x -> 2 * x on that of `*`. Nothing to do is the
@@ -29,8 +29,8 @@ Map = tuple[int, ...]  # the index of a value for each
 
 
 class State(NamedTuple):
-    """Of a group: the grammar's state, what is left to do by level, and the last operand, if one
-    has just ended; else how tightly the operator before binds where it stands.
+    """State of a group: the grammar's state, the map that waits on each level, and the last operand
+    if one has just ended; else `level` is the effective level of the operator before.
     """
 
     grammar: int
@@ -92,7 +92,7 @@ class _Builder:
                 self.binary_maps[token] = [tuple(row) for row in rows.tolist()]
 
     def steps(self, state: State) -> list[tuple[int, State]]:
-        """Each token that may follow, but for parentheses, and the state after it."""
+        """Each token that may follow, other than parentheses, with the state after it."""
         operators = self.grammar.after_operator[state.grammar]
         if state.value is None:
             values = [(FIRST_VALUE + v, self.after_value(state, v)) for v in self.identity]
@@ -100,8 +100,8 @@ class _Builder:
         return [(t, self.after_binary(state, t, g)) for t, g in operators.items()]
 
     def after_value(self, state: State, value: int) -> State:
-        """What waits on the tightest levels is done at once, as far as no operator can come
-        between: so there are fewer states.
+        """The state after a value. Maps that wait on the tightest levels are applied at once, as
+        far as no operator can come between, so that there are fewer states.
         """
         waiting = list(state.waiting)
         for level in range(len(waiting), 0, -1):
@@ -113,13 +113,17 @@ class _Builder:
         return State(self.grammar.after_operand[state.grammar], tuple(waiting), value)
 
     def after_prefix(self, state: State, token: int, grammar: int) -> State:
-        """Directly behind a tighter operator, it binds as tightly as that one."""
+        """The state after a prefix operator; directly behind a tighter operator it binds as tightly
+        as that one.
+        """
         level = max(self.prefix_level[token], state.level)
         waiting = self._then(state.waiting, level, self.prefix_map[token])
         return State(grammar, waiting, level=level)
 
     def after_binary(self, state: State, token: int, grammar: int) -> State:
-        """All that binds more tightly is done, and on a level from the left what waits there."""
+        """The state after a binary operator: all tighter maps are applied, and on a level that
+        groups from the left the map that waits there.
+        """
         level = self.binary_level[token]
         done = level - 1 if self.directions[level] == LEFT else level
         left = self._value(state, done)
@@ -128,11 +132,11 @@ class _Builder:
         return State(grammar, waiting, level=level)
 
     def result(self, state: State) -> int:
-        """What the group is worth if it ends here."""
+        """The value of the group if it ends here, or REFUSED."""
         return REFUSED if state.value is None else self._value(state, 0)
 
     def _value(self, state: State, done: int) -> int:
-        """What the last operand becomes on the levels above this one."""
+        """The last operand after the maps that wait on the levels above `done`."""
         value = state.value
         assert value is not None
         for waiting in reversed(state.waiting[done:]):
@@ -140,6 +144,6 @@ class _Builder:
         return value
 
     def _then(self, waiting: tuple[Map, ...], level: int, inner: Map) -> tuple[Map, ...]:
-        """One more thing to do on a level, before what waits there."""
+        """Compose a map with the one that waits on a level; `inner` is applied first."""
         composed = tuple(waiting[level - 1][value] for value in inner)
         return (*waiting[: level - 1], composed, *waiting[level:])

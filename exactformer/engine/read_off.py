@@ -35,8 +35,8 @@ Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
 
 
 def read_off(algebra: Algebra, weights: Weights, found: Findings | None = None) -> SpanAutomaton:
-    """The automaton of weights that are proved exact; others are refused. `found` is what the check
-    of these weights said, where it was made already.
+    """The automaton of weights that are proved exact; a ValueError for others. `found` are the
+    findings of the check, if it was made already.
     """
     found = found or findings(algebra, weights)
     if not found.exact:
@@ -98,7 +98,7 @@ class _Builder:
         return total <= MOST_KEYS and n_values**read < 1 << 62
 
     def _merge(self, g: int, read: int) -> None:
-        """Add the states of grammar state g with so many operands; those with one more are there
+        """Add the states of grammar state g with so many operands; those with one more exist
         already.
         """
         span = self._span(g)
@@ -123,7 +123,9 @@ class _Builder:
         self.states[g] = (first + merged).astype(np.int32)
 
     def _ordered(self, token: int | None) -> bool:
-        """Whether the order of operands is to be remembered; before the operator, it is."""
+        """Whether the order of operands must be remembered; before the operator is known, it
+        must.
+        """
         first = self.algebra.first_operator
         return token is None or self.algebra.operators[token - first].ordered
 
@@ -146,7 +148,7 @@ class _Builder:
 
 @torch.no_grad()
 def span_values(algebra: Algebra, weights: Weights, operator: int, keys: Keys) -> NDArray[np.int32]:
-    """What the model makes of a span with these operands: one iteration of its one layer."""
+    """The values of spans with these operands, computed by one iteration of the model's layer."""
     ids = span_ids(algebra, operator, keys)
     values: list[NDArray[np.int32]] = []
     of_a_span = ids.shape[1] * len(algebra.vocabulary) * len(algebra.operators)
@@ -163,13 +165,13 @@ def span_values(algebra: Algebra, weights: Weights, operator: int, keys: Keys) -
 
 @lru_cache(maxsize=32)
 def every_key(n_values: int, count: int, ordered: bool) -> Keys:
-    """All choices of so many operands, ascending as numbers; without order, ascending in itself."""
+    """All choices of so many operands, in ascending order; each sorted if order does not matter."""
     flat = np.fromiter(chain(*operand_keys(n_values, [count], ordered)), dtype=np.int64)
     return flat.reshape(-1, count) if count else np.zeros((1, 0), dtype=np.int64)
 
 
 def _numbers(n_values: int, keys: Keys) -> NDArray[np.int64]:
-    """Keys as numbers with operands for digits."""
+    """Keys as numbers that have the operands as digits."""
     return keys @ n_values ** np.arange(keys.shape[1])[::-1]
 
 

@@ -1,4 +1,4 @@
-"""One reader that goes through a text, and two that share one.
+"""Reads a text with one reader, or with two that share it.
 
 The first reader comes from the left. The second takes parts from the right end, whenever it really
 runs; it does not know the spans around a part: what it finds at their level it keeps as tokens, the
@@ -99,8 +99,8 @@ class Reader:
             tokens = tokens[self.position :]
 
     def join(self, inner: "Reader", residue: NDArray[np.uint32]) -> bool:
-        """Go on where a reader ended that began where this one stands, not knowing the spans around
-        it. Where they do not fit together, nothing changes.
+        """Continue where another reader ended that began where this one stands without knowing the
+        spans around it. If they do not fit together, nothing changes.
         """
         before = self.state.copy()
         fits = self.read_tokens(residue) == END
@@ -130,21 +130,21 @@ class Reader:
 
 
 def own_ids(tables: Tables) -> NDArray[np.int16]:
-    """For tokens that are given as what they are."""
+    """The table that maps each token id to itself, for tokens that are given as ids."""
     return np.arange(tables.closing, dtype=np.int16)
 
 
 def _stack(room: int, dtype: np.dtype) -> NDArray:
-    """With an entry before its first: a shortcut may read it before it sees that it must not close
-    a span.
+    """A stack with one entry before its first: a shortcut may read that entry before it sees that
+    it must not close a span.
     """
     return np.empty(room + 1, dtype=dtype)[1:]
 
 
 class Parts(Generic[T]):
     """A range that two readers share, one from the left and one from the right. `cut` moves an
-    index on to where the range can be cut; `read_ahead` is what the second reader makes of a part,
-    or None where it gives up.
+    index to the next place at which the range can be cut; `read_ahead` is the second reader's
+    result for a part, or None if it gives up.
     """
 
     def __init__(
@@ -161,7 +161,7 @@ class Parts(Generic[T]):
         self.found: dict[tuple[int, int], T] = {}
 
     def __iter__(self) -> Iterator[tuple[tuple[int, int], T | None]]:
-        """The parts in order, each with what the second reader made of it, if it has."""
+        """Yield the parts in order, each with the second reader's result, or None."""
         part = self._from_left()  # before the second reader can take it all
         second_core().submit(self._read_ahead)
         try:
@@ -224,7 +224,9 @@ def read_shared(reader: Reader, text: Bytes, begin: int, end: int) -> None:
 
 @cache
 def second_core() -> ThreadPoolExecutor:
-    """Compiled passes release the interpreter's lock, so a thread is a core."""
+    """The thread of the second reader. Compiled passes release the interpreter's lock, so it uses a
+    second core.
+    """
     return ThreadPoolExecutor(1, thread_name_prefix="exactformer")
 
 

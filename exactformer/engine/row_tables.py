@@ -1,4 +1,4 @@
-"""What `rows.cu` reads texts by: the lexicon of an algebra and its automaton, as tables.
+"""The tables by which `rows.cu` reads texts: the lexicon of an algebra and its automaton.
 
 The lexer is an automaton as well, with a node for what was read of a lexeme. A lexeme is known when
 the byte after it has been seen: then its token is given, and the next lexeme begins with that byte.
@@ -26,15 +26,15 @@ BRACKETS = {b"(": "()", b")": "()", b"[": "[]", b"]": "[]"}
 
 
 class Node(NamedTuple):
-    """Of the lexer."""
+    """A state of the lexer."""
 
-    read: bytes  # of a symbol; nothing where no lexeme may go on
-    token: int  # that it is, if it ends here
+    read: bytes  # bytes of a symbol read so far; empty if no lexeme may go on
+    token: int  # token of these bytes if they end here
     brackets: str = ""  # which ones the row has had, where there are two kinds
 
 
 class RowTables:
-    """Tables, and the constants that they have the kernels compiled with."""
+    """The tables, and the constants that the kernels are compiled with."""
 
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         tokens = len(algebra.vocabulary)
@@ -50,7 +50,9 @@ class RowTables:
         self.readable = algebra.lexicon.by_bytes and self.lexer.size < MOST_ENTRIES
 
     def classes(self, separator: int) -> NDArray[np.uint8]:
-        """By byte, what the kernels look up first, for rows that end with a separator."""
+        """The class of each byte, which the kernels look up first, for rows that end with a
+        separator.
+        """
         return self._lexer(separator)[1].astype(np.uint8)
 
     @property
@@ -77,9 +79,9 @@ class RowTables:
         return 256 + sum(len(padded(part)) for part in (self.lexer, self.table) if _is_small(part))
 
     def _table(self, automaton: SpanAutomaton) -> NDArray[np.unsignedinteger]:
-        """By state and token, the next state; but a span's value, as a token, where it closes, and
-        a row's code where that ends. Two more states: `wrong`, from which no value can come, and
-        `lost`, from which nothing can come but the code LEFT.
+        """The next state by state and token; a span's value, as a token, if the span closes, and a
+        row's code if the row ends. Two states are added: `wrong`, from which no value can come, and
+        `lost`, from which only the code LEFT can come.
         """
         states, tokens = automaton.step.shape
         wrong, lost = states, states + 1
@@ -95,8 +97,8 @@ class RowTables:
         return table.astype(cell)
 
     def _lexer(self, separator: int) -> tuple[NDArray[np.uint32], NDArray[np.integer]]:
-        """By node and class, the number of the next node's first entry << 8 | the token; and the
-        classes of bytes. Only these depend on the separator.
+        """By node and class, (index of the next node's first entry) << 8 | token; and the classes
+        of bytes. Only these depend on the separator.
         """
         if not self.has_lexer:
             tokens = self.words.byte_tokens(self.space, self.unknown)
@@ -154,7 +156,7 @@ _NO_LEXER = np.zeros((0, 0), dtype=np.uint32), np.zeros(256, dtype=np.uint8)
 
 
 def padded(table: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """As bytes, to be copied sixteen at a time."""
+    """A table as bytes, padded so that they can be copied sixteen at a time."""
     data = table.tobytes()
     return np.frombuffer(data + bytes(-len(data) % 16), np.uint8)
 

@@ -23,7 +23,7 @@ Numbers = NDArray[np.int16]  # of values; negative where there is none
 
 
 class Rows(NamedTuple):
-    """What was found in rows: their values, and what they say that these are."""
+    """The values found in rows, with the labels of the rows and the first few errors."""
 
     values: Numbers
     labels: Numbers  # empty where rows have none
@@ -39,7 +39,9 @@ class Rows(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What a pass makes of rows: values, labels or none, and where each begins in the text."""
+    """The result of one pass over rows: values, labels if there are any, and the start of each
+    row.
+    """
 
     values: Numbers
     labels: Numbers
@@ -75,7 +77,7 @@ def all_right(
 
 
 def read_rows(tables: Tables, text: Bytes, separator: int, *, labelled: bool = False) -> Read:
-    """All rows of a text; by two readers if that is long."""
+    """Read all rows of a text, with two readers if it is long."""
 
     def read(begin: int, end: int) -> Read:
         return read_part(tables, text, begin, end, separator, labelled=labelled)
@@ -90,7 +92,7 @@ def read_rows(tables: Tables, text: Bytes, separator: int, *, labelled: bool = F
 def read_part(
     tables: Tables, text: Bytes, begin: int, end: int, separator: int, *, labelled: bool = False
 ) -> Read:
-    """The rows of text[begin:end], by one reader."""
+    """Read the rows of text[begin:end] with one reader."""
     reader, done = Reader(tables, TOP), 0
     count = count_rows(text, begin, end, separator)
     values = np.empty(count, dtype=np.int16)
@@ -111,9 +113,8 @@ def read_tokens(
     ends: NDArray[np.integer],
     ids: NDArray[np.int16] | None = None,
 ) -> Numbers:
-    """The values of rows whose tokens are known, those of one after the other's, and where each
-    row ends among them; by two readers if there are many. `ids` are the token ids of what they are
-    given as.
+    """Evaluate rows whose tokens are known and stored one row after another; `ends` are the ends of
+    the rows. Many rows are shared by two readers. `ids` maps each given code to its token id.
     """
     ids = own_ids(tables) if ids is None else ids
     if len(tokens) and not 0 <= tokens.min() <= tokens.max() < len(ids):  # nothing below asks
@@ -124,7 +125,7 @@ def read_tokens(
         return int(np.searchsorted(ends, i, side="right"))
 
     def read(begin: int, end: int) -> bool:
-        """The rows of tokens[begin:end]. They are done then."""
+        """Evaluate the rows of tokens[begin:end] in place."""
         reader, done, stop = Reader(tables, TOP), row_after(begin) if begin else 0, row_after(end)
         while True:
             space = reader.state, reader.stack, reader.closers

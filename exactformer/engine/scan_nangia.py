@@ -28,7 +28,7 @@ FIELD = 28  # bits of a number in an entry of the stack: no buffer is that long
 
 
 class Notation(NamedTuple):
-    """What the pass looks up."""
+    """The lookup tables of the pass over rows in Nangia's notation."""
 
     blank: NDArray[np.bool_]  # by byte: white space within a field
     word: NDArray[np.bool_]  # by byte: may go on with a word
@@ -41,7 +41,9 @@ class Notation(NamedTuple):
 
 
 def notation_of(separators: bytes) -> Notation:
-    """Where these bytes end fields and rows, so that they are no white space."""
+    """The lookup tables for rows and fields that end with these bytes, which are no white space
+    then.
+    """
     classes = np.array(BYTE_CLASSES)
     blank = classes == BLANK
     blank[list(separators)] = False
@@ -66,7 +68,7 @@ def notation_of(separators: bytes) -> Notation:
 
 
 class Transcript(NamedTuple):
-    """What the pass makes of rows."""
+    """The result of one pass over rows in Nangia's notation."""
 
     codes: NDArray[np.uint8]  # of all rows, one after the other
     counts: NDArray[np.int32]  # of codes by row, or LEFT_TO_PARSER

@@ -27,7 +27,7 @@ TAB = 9  # between the fields of a labelled row
 
 @compiled
 def count_rows(text, begin, end, separator):
-    """Of text[begin:end]; the last one need not end with a separator."""
+    """Number of rows of text[begin:end]; the last one need not end with a separator."""
     count, begin, end = U(0), U(begin), U(end)
     for i in range(begin, end):
         count += U(text[i] == separator)
@@ -36,7 +36,7 @@ def count_rows(text, begin, end, separator):
 
 @compiled
 def next_row(text, i, separator):
-    """Where the first row begins from text[i] on, or the end of the text."""
+    """Index at which the first row from text[i] on begins, or the end of the text."""
     i, end = U(i), U(len(text))
     while U(0) < i < end and text[i - U(1)] != separator:
         i += U(1)
@@ -45,7 +45,9 @@ def next_row(text, i, separator):
 
 @compiled
 def _bare_value(text, i, end, tables):
-    """The same for a field that is nothing but a value and white space."""
+    """Value index of a field that holds one value and white space, -1 if it has none, and the
+    index at which reading stopped.
+    """
     value = -1
     while i < end:
         token, after = longest(tables, text, i, end)
@@ -64,8 +66,8 @@ def _bare_value(text, i, end, tables):
 
 @compiled
 def scan_rows(text, begin, end, separator, tables, first, found, space):
-    """Where each row of text[begin:end] begins, and the number of its value, from row `first` on:
-    -1 for what is no expression. Rows with labels have a tab in them, and a bare value on one side
+    """Find where each row of text[begin:end] begins, and its value index, from row `first` on: -1
+    if it is no expression. Rows with labels have a tab in them, and a bare value on one side
     of it, which is the label; on the right, if it may be either. Stops early where the stack is
     full, and where there is no room for more rows: a second reader may still run when nobody waits
     for it, and the text has changed; returns how many rows are done.
@@ -116,7 +118,9 @@ def scan_rows(text, begin, end, separator, tables, first, found, space):
 
 @compiled
 def feed_rows(tokens, ids, ends, tables, first, stop, values, state, stack, closers):
-    """The same of rows[first:stop] whose tokens are known, the next one's after those of one."""
+    """Evaluate rows[first:stop] whose tokens are known and stored one row after another; returns
+    the row at which it stopped.
+    """
     row = U(first)
     while row < U(stop):
         begin = U(ends[row - U(1)]) if row else U(0)

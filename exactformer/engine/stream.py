@@ -47,14 +47,16 @@ class Window:
             self.end += count or 0
 
     def grow(self) -> None:
-        """Twice as many bytes of the file."""
+        """Double the size of the window."""
         self.bytes = self.bytes + bytearray(len(self.bytes))
         self.array = np.frombuffer(self.bytes, dtype=np.uint8)
         self.fill()
 
 
 def window_size(engine: CpuEngine, file_size: int | None) -> int:
-    """In bytes. A GPU takes a line as a whole, so for it the whole file is the window."""
+    """Size of the window in bytes. A GPU takes a line as a whole, so for it the window is the whole
+    file.
+    """
     whole = BUFFER if file_size is None else file_size + 1
     return max(BUFFER, whole) if engine.takes_whole_lines else min(BUFFER, whole)
 
@@ -66,7 +68,7 @@ def rows_of_file(
     size: int = BUFFER,
     first_line: int = 1,
 ) -> Iterator[Rows]:
-    """The values of all lines, many at a time, and what is wrong with the first few bad ones.
+    """Yield the values of all lines, many at a time, with the errors of the first few bad ones.
     `progress` gets the number of bytes used so far.
     """
     window, number = Window(file, size + 2 * engine.look_ahead), first_line
@@ -97,7 +99,7 @@ def rows_of_file(
 
 
 def _end_of_lines(window: Window) -> int | None:
-    """After some whole lines, not too many at once; None if the window does not have one."""
+    """Index after some whole lines, not too many at once; None if the window has no whole line."""
     enough = min(window.end, window.begin + LINES_AT_ONCE)
     newline = window.bytes.rfind(b"\n", window.begin, enough)
     if newline < 0:
@@ -110,8 +112,8 @@ def _end_of_lines(window: Window) -> int | None:
 def _long_line(
     engine: CpuEngine, window: Window, number: int, progress: Callable[[int], None]
 ) -> str | ExpressionError:
-    """A line that begins in the window and does not end in it. Leaves the window after it, or at
-    the end of all if the line is bad and goes on and on.
+    """Evaluate a line that begins in the window and does not end in it. Leaves the window after the
+    line, or at the end of the file if the line is bad and very long.
     """
     reader, begun = engine.reader(), window.skipped + window.begin
     failure: ExpressionError | None = None

@@ -51,7 +51,7 @@ class Tables(NamedTuple):
 
 
 def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: bool) -> Tables:
-    """`packed`: whether to expect text without spaces; `square`: whether `[` is a bracket."""
+    """The tables of the pass. `packed`: expect text without spaces; `square`: `[` is a bracket."""
     states, n_tokens = automaton.step.shape
     is_word = lexer.is_word.astype(bool)
     # Bytes that are a value or an operator by themselves, and pairs of them that are two tokens.

@@ -57,11 +57,11 @@ class TensorEngine:
         return None
 
     def value_of_bytes(self, text: NDArray[np.uint8]) -> int | None:
-        """The same of bytes on the host."""
+        """Value index of a text given as bytes on the host; None if it has none."""
         return self.value(torch.tensor(text, device=self.device))
 
     def value_of_ids(self, ids: Tensor) -> int | None:
-        """The same of token ids."""
+        """Value index of a text given as token ids; None if it has none."""
         opens, closes = ids == OPEN, ids == CLOSE
         rise = opens.to(torch.int8) - closes.to(torch.int8)
         depth = torch.cumsum(rise, 0, dtype=torch.int32)
@@ -86,7 +86,7 @@ class TensorEngine:
             return self.bad
         number = torch.arange(len(end), device=self.device)
         parent = torch.searchsorted(end, opening)
-        parent[0] = 0  # of the outermost span; nobody asks how many it waits for
+        parent[0] = 0  # the outermost span; its count is not used
         waiting, inside = torch.zeros_like(end), torch.zeros_like(end)
         waiting.index_add_(0, parent[1:], torch.ones_like(end[1:]))
         inside.index_add_(0, parent[1:], number[1:])
@@ -126,12 +126,12 @@ class TensorEngine:
         return int(value[0])
 
     def _column(self, token: Tensor) -> Tensor:
-        """Where a table has what becomes of a value; what becomes of none stands last."""
+        """Column of each value in a table; the last column means "no value"."""
         return torch.where(token == self.bad, self.values, token - FIRST_VALUE)
 
     def _run(self, tokens: Tensor, begin: Tensor, end: Tensor, *, holes: bool) -> Tensor:
-        """What spans become, as tokens: (spans, 1), or (spans, values) for every value that the one
-        unfinished span inside may have.
+        """Results of spans, as tokens: (spans, 1), or with `holes` (spans, values) for every value
+        that the one unfinished inner span may have.
         """
         hole = FIRST_VALUE + torch.arange(self.values, device=self.device)
         shape = len(begin), self.values if holes else 1
@@ -192,7 +192,9 @@ class Words:
         self.classes: NDArray[np.integer] = classes
 
     def byte_tokens(self, blank: int, unknown: int) -> NDArray[np.integer]:
-        """Which token each byte is that is one by itself."""
+        """The token of each byte that is a token by itself; `blank` and `unknown` for all other
+        bytes.
+        """
         tokens = np.where(self.classes == BLANK, blank, unknown)
         for spelling, token in self.single.items():
             tokens[spelling[0]] = token
@@ -232,9 +234,9 @@ class Words:
         return tokens
 
     def lexer(self, unknown: int, most: int) -> tuple[NDArray[np.uint8], int, int, bool] | None:
-        """The automaton that words.h reads lexemes with, its number of nodes and of columns, and
-        whether its steps are short, and all of it no more than so many bytes; None where there are
-        too many nodes.
+        """The automaton with which words.h reads lexemes, its numbers of nodes and of columns, and
+        whether its steps are short and all of it fits the given bytes; None if there are too many
+        nodes.
         """
         children, tokens = trie_of(self.spellings, root=-1, first=3)
         # Of nodes: those of blanks and of unknown lexemes, and those of the trie.

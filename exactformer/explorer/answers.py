@@ -48,11 +48,11 @@ EXAMPLE_DEPTH = 3
 
 
 class TooLarge(ValueError):
-    """Well formed, but more than can be drawn."""
+    """Raised for an expression that is well formed but too large to be drawn."""
 
 
 def models(choices: Choices, only: Subject | None = None) -> dict[str, Any]:
-    """What can be chosen; in a file, `only` the one that it shows."""
+    """The algebras and weights that can be chosen; in a saved file, `only` those that it shows."""
     algebra, weights = choices.first
     offered = (
         {only.algebra_name: [only.weights_name]}
@@ -82,8 +82,9 @@ def _algebra(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
 
 
 def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict[str, Any]:
-    """Raises ExpressionError for what is no expression, TooLarge for what is too long to draw, and
-    another ValueError where iterations by the logarithm are asked of weights that are not exact.
+    """The trace of an expression for the page. Raises ExpressionError for text that is no
+    expression, TooLarge for one that is too long to draw, and a ValueError for iterations by the
+    logarithm with weights that are not exact.
     """
     if len(text) > MOST_CHARACTERS:
         raise TooLarge(
@@ -167,7 +168,7 @@ def weights(subject: Subject, certify: Certify) -> dict[str, Any]:
 
 
 def sample(algebra: Algebra, depth: int, seed: int) -> dict[str, Any]:
-    """The first of a few draws that is short enough for the page."""
+    """Draw a random expression that is short enough for the page."""
     if not 0 <= depth <= DEEPEST:
         raise ValueError(f"expected a depth from 0 to {DEEPEST:,}, found {depth}")
     tokens = mean_tokens(algebra, depth)[depth]

@@ -1,4 +1,4 @@
-"""Certificates for the page, made in processes of their own, and only for so long.
+"""Makes certificates for the page in separate processes, with a time limit.
 
 Where the conditions fail, `certify` searches for an error, which takes half a minute if there is
 none. A thread could not be stopped, and would take its turns from those that draw.
@@ -30,11 +30,13 @@ Certify = Callable[[WeightFile], Shown]
 
 
 class NoCertificate(Exception):
-    """The process could not be started, or ended while it was at work."""
+    """Raised if the process could not be started, or ended while it was at work."""
 
 
 def certificate_of(file: WeightFile) -> Shown:
-    """In this process, and however long it takes. The algebra is left out: the page has it."""
+    """The certificate of a weights file, computed in this process without a time limit. The algebra
+    is left out, since the page has it.
+    """
     certificate = certify(file.algebra, from_file(file)).to_dict()
     certificate.pop("algebra", None)
     return certificate
@@ -85,7 +87,9 @@ class Certifier:
             return {"verdict": "unfinished", "seconds": MOST_SECONDS}
 
     def stop(self) -> None:
-        """From another thread: whoever waits for a certificate gets NoCertificate."""
+        """Stop all workers, from another thread: whoever waits for a certificate gets
+        NoCertificate.
+        """
         self.stopped = True
         for worker in list(self.workers):
             worker.process.kill()

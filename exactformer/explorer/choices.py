@@ -1,4 +1,4 @@
-"""What the page shows: algebras and weights, under the names that it offers.
+"""The algebras and weights that the page offers, by name.
 
 A name is looked up in lists made at the start and is never taken for a path, so that a request
 cannot reach a file that was not offered. `random/SEED` is the one name that is not in a list.
@@ -47,7 +47,7 @@ class Subject:
         return Model(self.file.algebra, from_file(self.file), self.file.origin)
 
     def certificate(self, certify: Certify) -> Shown:
-        """Made once, however many ask at the same time."""
+        """The certificate of the weights, computed once however many requests ask for it."""
         with self._certifying:
             if self._certificate is None:
                 self._certificate = certify(self.file)
@@ -101,7 +101,7 @@ class Choices:
         return self.algebras[name]
 
     def subject(self, algebra_name: str, weights_name: str) -> Subject:
-        """Raises a ValueError for whatever is not offered, and where weights cannot be made."""
+        """The weights of these names; a ValueError if they are not offered or cannot be made."""
         if not self._offers(algebra_name, weights_name):
             offered = ", ".join(self.weights(algebra_name))
             raise ValueError(
@@ -133,7 +133,7 @@ def _shipped(algebra: Algebra) -> list[str]:
 
 
 def _read(weights: str, algebra: Algebra | None) -> WeightFile:
-    """Weights by name, with the logits that a file may hold besides."""
+    """Read weights by name, with the logits that the file may hold."""
     if algebra is None or not is_constructed(weights):
         return read_weights(weights, algebra)
     model = load(weights, algebra)
@@ -168,8 +168,8 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
 
 
 def _random_levels(algebra: Algebra, rng: np.random.Generator) -> Arrays:
-    """In plain notation, levels and directions alone are random: with a random gate of the depth
-    not even one iteration takes place.
+    """Random levels and directions for plain notation. The depth gate is not random: with a random
+    one not even one iteration would take place.
     """
     declared, directions = algebra.declared_levels, algebra.declared_directions
     drawn = (

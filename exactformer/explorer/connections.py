@@ -1,4 +1,4 @@
-"""The server's connections: how many there may be, and how long one may keep us waiting.
+"""The server's connections: how many may be open, and how long each may take.
 
 uvicorn reads requests and writes answers. It would also wait for ever for the rest of a request or
 for a client to take its answer, hang up on a client that is still sending, which then never sees
@@ -39,7 +39,7 @@ log = logging.getLogger("uvicorn.error")
 
 
 class Server(uvicorn.Server):
-    """Accepts connections itself, one at a time, and none while there are too many."""
+    """A server that accepts connections one at a time, and none while there are too many."""
 
     def __init__(
         self, app: ASGIApp, headers: Mapping[str, str], stopping: Callable[[], None]
@@ -126,7 +126,7 @@ class Server(uvicorn.Server):
 
 
 class Connection(H11Protocol):
-    """Waits for a client only so long: for its request, and for it to take the answer."""
+    """A connection with time limits: for the client's request, and for reading the answer."""
 
     transport: "Parting"  # pyright: ignore[reportIncompatibleVariableOverride]
 
@@ -190,7 +190,7 @@ class Connection(H11Protocol):
         self._refuse(400, "expected a request in HTTP/1.1, found something else")
 
     def _refuse(self, status: int, message: str) -> None:
-        """An answer to what is no request; none where one is there already or half sent."""
+        """Answer what is no valid request; nothing if an answer is being sent already."""
         if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
             body = json.dumps({"error": message}).encode("ascii")
             headers = [

@@ -73,7 +73,7 @@ def write_trace(
 
 
 def policy(connect: str) -> str:
-    """What the page may do; `connect` is where it may ask."""
+    """The page's content security policy; `connect` is the source that it may send requests to."""
     return (
         f"default-src 'none'; script-src '{_hash(_script())}'; style-src '{_hash(_style())}'; "
         f"img-src data:; connect-src {connect}; base-uri 'none'; form-action 'none'"

@@ -153,8 +153,8 @@ class _Guard:
 
 
 def _is_from_another_site(request: Request, host: str) -> bool:
-    """Browsers say it in one header or both. A link to the page is no request by a page: it may
-    stand anywhere, as long as the page then has the tab to itself.
+    """Whether a request comes from another site's page, which browsers say in one or two headers. A
+    link to the page is allowed from anywhere, as long as the page then has the tab to itself.
     """
     headers = request.headers
     if headers.get("origin") not in (None, f"http://{host}"):
@@ -166,7 +166,9 @@ def _is_from_another_site(request: Request, host: str) -> bool:
 
 
 def _is_ours(host: str, name: str) -> bool:
-    """A name could be made to point here by whoever owns it; an address could not."""
+    """Whether a host name is ours. Names can be made to point here by their owners; addresses
+    cannot.
+    """
     bare = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
     if bare.lower() in ("localhost", name.lower()):
         return True
@@ -228,7 +230,7 @@ def _whole(name: str, text: str) -> int:
 
 
 def _json(data: Any, status: int = 200) -> Response:
-    """In ASCII: half a surrogate pair, which JSON can carry into a message, has no UTF-8."""
+    """A JSON response in ASCII, since half a surrogate pair in a message has no UTF-8."""
     content = json.dumps(data, separators=(",", ":")).encode("ascii")
     return Response(content, status, media_type="application/json")
 
@@ -238,7 +240,7 @@ def _error(status: int, message: str, **more: Any) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """What is said instead of an answer, by what is wrong."""
+    """The response to a request that failed, by the kind of error."""
     match error:
         case HTTPException(status_code=status):
             detail = {404: "there is nothing here", 405: f"{request.method} is not allowed here"}
@@ -263,5 +265,5 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    """A mistake of ours: the log has the traceback."""
+    """The response to an error of the server itself; the log has the traceback."""
     return _error(500, "the server failed on this request; its log says why")

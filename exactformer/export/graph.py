@@ -20,7 +20,9 @@ LOWEST = -(1 << 40)  # below every depth
 
 
 class IterationGraph(nn.Module):
-    """One iteration: the state (B, n, D) in float32, and where it may act (B, n), to the state."""
+    """One iteration as a graph: from the state (B, n, D) in float32 and its mask (B, n) to the next
+    state.
+    """
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -92,8 +94,8 @@ class IterationGraph(nn.Module):
 
 
 class LoopGraph(IterationGraph):
-    """The whole: ids of tokens (B, n), -1 for an empty position, to the place of each value among
-    the algebra's (-1 where there is none) and the number of iterations.
+    """The whole model as a graph: from token ids (B, n), -1 for an empty position, to the value
+    index of each sequence (-1 if there is none) and the number of iterations.
     """
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
@@ -136,7 +138,7 @@ class _Perceptron(nn.Module):
 
 
 class _UnitsGraph(nn.Module):
-    """All in whole numbers; float64 holds them."""
+    """Gated units as a graph, in whole numbers that float64 holds exactly."""
 
     def __init__(self, f: Units) -> None:
         super().__init__()

@@ -1,7 +1,4 @@
-"""The whole model as an ONNX file: ids of tokens in, the place of each value out.
-
-The file is compared with the model in onnxruntime before it gets its name.
-"""
+"""Exports the whole model as an ONNX file: from token ids to value indices."""
 
 import json
 import logging
@@ -30,9 +27,9 @@ TRIED = {0: 5, 1: 20, 2: 20, 5: 20, 9: 10}  # expressions of each depth that are
 def export_onnx(model: Model, path: Path) -> None:
     """Write the file; needs onnx, onnxscript and onnxruntime.
 
-    It takes `ids`, int64 of any shape (B, n), none of them 0: what `Expression.positions` has, -1 for an empty
-    position and behind the end. It gives `value`, a place among the algebra's values, and
-    `iterations`, both (B,).
+    It takes `ids`, int64 of any shape (B, n), neither of them 0: what `Expression.positions` has,
+    -1 for an empty position and behind the end. It gives `value`, a place among the algebra's
+    values, and `iterations`, both (B,).
     """
     onnx, _ = _packages()
     model = fixed(model)  # one content for the graph, its hash and the comparison
@@ -74,12 +71,12 @@ def _graph(model: Model) -> Any:
 
 
 def position_ids(expressions: Sequence[Expression]) -> torch.Tensor:
-    """What the file takes for several expressions."""
+    """The input of the ONNX file for several expressions."""
     return pad_slots(expressions)[0].long()
 
 
 def run_onnx(session: Any, expressions: Sequence[Expression]) -> tuple[list[str | None], list[int]]:
-    """Values and iterations by a session of onnxruntime."""
+    """Values and iterations computed by a session of onnxruntime."""
     values, taken = session.run(None, {"ids": position_ids(expressions).numpy()})
     symbols = expressions[0].algebra.values
     return [symbols[i] if i >= 0 else None for i in values.tolist()], taken.tolist()
@@ -96,7 +93,7 @@ def _compare(model: Model, path: Path) -> None:
 
 
 def _strip(graph: Any) -> None:
-    """Without where in the source each operation was, which makes most of the file."""
+    """Remove the source positions of operations, which make up most of the file."""
     for part in (graph, *graph.node, *graph.value_info):
         part.ClearField("metadata_props")
         part.ClearField("doc_string")
@@ -118,7 +115,7 @@ def _packages() -> tuple[Any, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """What the exporter says about packages that it does not find is nobody's concern here."""
+    """Silence the exporter's warnings about optional packages that are not installed."""
     logger = logging.getLogger("torch.onnx")
     before = logger.level
     logger.setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Which positions at which iteration determine which: the causal graph of a computation, exactly.
+"""The exact causal graph of a computation: which position at which iteration determines which.
 
 A node is a token in the state: (iteration, position) of where it is written, with iteration 0 for
 the tokens that were read. Values and operators are nodes; so is the value of each span, which
@@ -21,14 +21,14 @@ from exactformer.domains.plain import expect
 
 
 class Node(NamedTuple):
-    """Where a token is written: after this iteration (0: it was read), at this position."""
+    """A token as it was written: at this position, after this iteration; 0 for the input."""
 
     iteration: int
     position: int
 
 
 class Edge(NamedTuple):
-    """One token determines another."""
+    """An edge of the causal graph: `source` determines `target`."""
 
     source: Node
     target: Node
@@ -54,11 +54,13 @@ class CausalGraph:
 
     @cached_property
     def target(self) -> dict[Node, Node]:
-        """The one node that each determines directly; the answer determines none."""
+        """The one node that each node determines directly; the answer determines none."""
         return {u: v for v, causes in self.causes.items() for u in causes}
 
     def lifetime(self, node: Node) -> range:
-        """The iterations after which the token stands in the state, so `cache[i, "X"]` has it."""
+        """The iterations after which the state holds the token, so that `cache[i, "X"]` shows
+        it.
+        """
         last = self.target[node].iteration if node in self.target else self.answer.iteration + 1
         return range(node.iteration, last)
 
@@ -68,9 +70,9 @@ class CausalGraph:
 
     @cached_property
     def effects(self) -> dict[Node, dict[str, str]]:
-        """The answer by what a node is set to, all else that it does not determine being left.
-
-        A value may be any other value, and an operator any that takes as many operands.
+        """The answer for each token that a node can be set to, with everything it does not
+        determine unchanged. A value may become any other value, an operator any with the same
+        number of operands.
         """
         values, operators = self.expression.algebra.values, self.expression.algebra.operators
         symbols = {op.symbol: op for op in operators}
@@ -92,7 +94,7 @@ class CausalGraph:
 
     @cached_property
     def decisive(self) -> frozenset[Node]:
-        """The nodes that the answer depends on as all others are: some change changes it."""
+        """The nodes of which some change, with all others unchanged, changes the answer."""
         return frozenset(
             node for node, effect in self.effects.items() if len({*effect.values()}) > 1
         )

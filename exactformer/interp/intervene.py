@@ -1,4 +1,4 @@
-"""Set nodes of the causal graph to other tokens, in the model, and see what it answers."""
+"""Sets nodes of the causal graph to other tokens in the model, and reads its answer."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from exactformer.model.circuit import write_tokens
 
 
 class Intervention(NamedTuple):
-    """An expression's graph, and what nodes of it are set to."""
+    """An expression's causal graph, and the tokens that its nodes are set to."""
 
     graph: CausalGraph
     tokens: Mapping[tuple[int, int], str]

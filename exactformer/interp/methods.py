@@ -21,8 +21,8 @@ Weighted = dict[Edge, float]  # how much speaks for each edge
 
 
 def variants(expression: Expression, count: int, rng: np.random.Generator) -> list[Expression]:
-    """Other tokens in the same places: any value for a value, and for an operator any that takes
-    as many operands, which parentheses alone decide.
+    """Random variants of an expression: any value for a value, and for an operator any that takes
+    as many operands, so that parentheses stay.
     """
     algebra, effects = expression.algebra, causal_graph(expression).effects
     read = sorted(node for node in effects if node.iteration == 0)
@@ -52,7 +52,7 @@ class _Runs:
         self.routed = {t: cache[t, "H"][1:] for t in self.iterations}  # H of the variants
 
     def node(self, iteration: int, position: int) -> Node:
-        """Where the token that stands here after an iteration was written."""
+        """The node of the token at a position after an iteration: the iteration that wrote it."""
         while iteration and torch.equal(
             self.states[iteration][position], self.states[iteration - 1][position]
         ):
@@ -60,19 +60,19 @@ class _Runs:
         return Node(iteration, position)
 
     def targets(self, iteration: int) -> list[int]:
-        """Positions that an iteration writes something to."""
+        """Positions that an iteration writes a token to."""
         after = self.states[iteration]
         changed = (after != self.states[iteration - 1]).any(-1) & after.any(-1)
         return changed.nonzero().flatten().tolist()
 
     def sources(self, iteration: int) -> list[int]:
-        """Positions with something before an iteration that is not the same in all variants."""
+        """Positions that hold a token before an iteration and differ between variants."""
         before = self.states[iteration - 1]
         differs = (self.others[iteration - 1] != before).any(-1).any(0) & before.any(-1)
         return differs.nonzero().flatten().tolist()
 
     def after(self, states: Tensor) -> Tensor:
-        """One iteration on."""
+        """The states after one more iteration."""
         with torch.no_grad():
             inside = torch.ones_like(states[..., 0], dtype=torch.bool)
             return circuit.iterate(states, self.module.weights, inside).X
@@ -82,8 +82,8 @@ Shares = Iterator[tuple[int, int, float]]  # a source, a target, and how much sp
 
 
 def activation_patching(runs: _Runs, t: int) -> Shares:
-    """Put a source's vector from a variant in its place; an edge is where that changes a target.
-    How much speaks for it is the share of the variants in which it does.
+    """Put a source's vector from a variant in its place; an edge is found if that changes a target.
+    Its weight is the share of variants in which it does.
     """
     targets, before = runs.targets(t), runs.states[t - 1]
     for p in runs.sources(t):
@@ -95,9 +95,9 @@ def activation_patching(runs: _Runs, t: int) -> Shares:
 
 
 def edge_attribution(runs: _Runs, t: int) -> Shares:
-    """The gradient of a target's largest output with respect to a source, times how its vector
-    differs in a variant: what patching would do if the model were linear. The largest of all
-    variants, as a share of the target's largest.
+    """The gradient of a target's largest output with respect to a source, times the difference of
+    its vector in a variant: the effect of patching if the model were linear. The weight is the
+    largest over all variants, as a share of the target's largest.
     """
     X = runs.states[t - 1].clone().requires_grad_()
     _, cache = runs.module.run_with_cache(X, torch.ones_like(X[:, 0]).bool())
@@ -110,8 +110,8 @@ def edge_attribution(runs: _Runs, t: int) -> Shares:
 
 
 def linear_probe(runs: _Runs, t: int) -> Shares:
-    """Whether a source can be read off what a target receives, H, by a linear map: the accuracy on
-    variants that the map was not fitted to, above that of the commonest token.
+    """Whether a linear map reads a source off the row H that a target receives: its accuracy on
+    variants that it was not fitted to, above that of the commonest token.
     """
     half, routed = runs.count // 2, runs.routed[t].double()
     for q in runs.targets(t):
@@ -135,7 +135,7 @@ def _weigh(
     count: int,
     rng: np.random.Generator,
 ) -> Weighted:
-    """What a method finds, iteration by iteration, with so many variants of an expression."""
+    """The edges that a method finds, with their weights, from `count` variants of an expression."""
     runs = _Runs(module, expression, count, rng)
     return {
         Edge(runs.node(t - 1, p), Node(t, q)): share
@@ -152,12 +152,12 @@ METHODS = {
 
 
 def above(weighted: Weighted, threshold: float) -> set[Edge]:
-    """The edges for which more speaks than that."""
+    """The edges whose weight is above a threshold."""
     return {edge for edge, weight in weighted.items() if weight > threshold}
 
 
 def best_threshold(found: Sequence[Weighted], truths: Sequence[frozenset[Edge]]) -> float:
-    """The threshold with the largest F1 over several expressions, those to learn from."""
+    """The threshold with the largest F1 over several expressions, which are for tuning."""
     weights = sorted({0.0, *(round(w, 6) for each in found for w in each.values() if w > 0)})
     tried = weights[:: max(1, len(weights) // 100)]
 

@@ -26,7 +26,7 @@ from exactformer.model.layers import PATTERN, layer_of
 
 Key = tuple[int, str]  # an iteration, from 1, and a name of a tap; (0, "X") is the start
 Cache = dict[Key, Tensor]
-Patch = Callable[[Tensor], Tensor] | Tensor  # what to make of a tensor, or what to put in its place
+Patch = Callable[[Tensor], Tensor] | Tensor  # a function of a tensor, or a tensor to replace it
 
 BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E", "G_L", "directions")
 
@@ -80,7 +80,9 @@ class LayerModule(nn.Module):
         return Weights(**{name: getattr(self, name) for name in BUFFERS}, f=self.f.feedforward)
 
     def encode(self, texts: Sequence[str | Expression]) -> tuple[Tensor, Tensor]:
-        """The state that several expressions start from, and where it is not padding."""
+        """The initial state of several expressions, and the mask of positions that are not
+        padding.
+        """
         if isinstance(texts, str | Expression):
             raise TypeError(f"expected a list of expressions, found {show(texts)}")
         expressions = [e if isinstance(e, Expression) else parse(self.algebra, e) for e in texts]
@@ -93,7 +95,7 @@ class LayerModule(nn.Module):
         return initial_state(expressions, self.weights)
 
     def decode(self, X: Tensor) -> list[str | None]:
-        """The value that is left in each of several states; None where there is not just one."""
+        """The value left in each of several states; None unless there is exactly one token."""
         found = read_values(X, self.weights, self.algebra).flatten().tolist()
         return [None if value == NO_VALUE else self.algebra.values[value] for value in found]
 
@@ -174,7 +176,8 @@ class LayerModule(nn.Module):
 
 @dataclass(frozen=True)
 class Run:
-    """What came out, and what passed each tap: `cache[iteration, name]`, with iterations from 1.
+    """The result of a run and all tensors that passed a tap: `cache[iteration, name]`, with
+    iterations from 1.
 
     Tensors have no axis of a batch. In the paper's layer A is (n, 2); P, ids and R are (n,); the
     attention pattern, if it was asked for, is (n, n); H is (n, S*D); Z, Y and X are (n, D). In the
@@ -221,7 +224,7 @@ class _FeedforwardModule(nn.Module):
 
     @property
     def feedforward(self) -> Feedforward:
-        """With the tensors as they are now."""
+        """The feedforward with the module's tensors as they are now."""
         tensors = {name: getattr(self, name) for name in self.made_of.tensors}
         return replace(self.made_of, **tensors)
 
@@ -240,12 +243,12 @@ def check_key(key: Any, taps: Sequence[str]) -> None:
 
 
 def _with_gradient(hard: Tensor, soft: Tensor) -> Tensor:
-    """What a threshold gives, with the gradient of what it was given."""
+    """The output of a threshold, with the gradient of its input."""
     return hard + (soft - soft.detach())
 
 
 def _patched(key: Key, patch: Patch, value: Tensor) -> Tensor:
-    """What a patch makes of a tensor, or puts in its place."""
+    """The tensor that a patch gives: the patch itself, or its result if it is a function."""
     given = value.clone()  # a function that writes into it must not change what was before
     new = patch(given) if callable(patch) and not isinstance(patch, Tensor) else patch
     if new is None and callable(patch):

@@ -1,4 +1,4 @@
-"""How well a circuit that was found agrees with the true one: its edges, and what it leaves out."""
+"""Compares a circuit that was found with the true one: by its edges, and by what it leaves out."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from exactformer.interp.module import LayerModule
 
 @dataclass(frozen=True)
 class CircuitScore:
-    """Edges found, true, and both; and of how many patched runs the answer stayed."""
+    """Counts of edges: found, true, and both; and of patched runs: all, and those with the same
+    answer.
+    """
 
     right: int
     found: int
@@ -22,18 +24,18 @@ class CircuitScore:
 
     @property
     def precision(self) -> float:
-        """Of the edges that were found, the share that is true; 1 where none was found."""
+        """Share of the found edges that are true; 1 if none was found."""
         return self.right / self.found if self.found else 1.0
 
     @property
     def recall(self) -> float:
-        """Of the true edges, the share that was found; 1 where there is none."""
+        """Share of the true edges that were found; 1 if there is none."""
         return self.right / self.true if self.true else 1.0
 
     @property
     def faithfulness(self) -> float:
-        """Of the runs in which all that the circuit leaves out was patched, the share with the
-        answer as it was; 1 where there was no such run.
+        """Share of runs whose answer stays the same when everything outside the circuit is patched;
+        1 if there was no such run.
         """
         return self.kept / self.patched if self.patched else 1.0
 

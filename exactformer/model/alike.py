@@ -1,7 +1,7 @@
-"""Which stretches of a sequence are alike, so that one of them is computed for all.
+"""Finds equal stretches of a sequence, so that one of them is computed for all.
 
 Long texts consist of few kinds of spans: a million tokens of arithmetic have some hundreds.
-Stretches are alike by a hash of 64 bits, and then compared in full.
+Stretches are compared by a hash of 64 bits, and then in full.
 """
 
 from typing import NamedTuple
@@ -19,14 +19,14 @@ class Stretches(NamedTuple):
     """Stretches of symbols, one after another."""
 
     symbols: Int[Tensor, " e"]
-    ids: Int[Tensor, " e"]  # the stretch of each symbol, from 0,
-    place: Int[Tensor, " e"]  # and where it stands in there
+    ids: Int[Tensor, " e"]  # index of the stretch of each symbol
+    place: Int[Tensor, " e"]  # index of each symbol within its stretch
     first: Int[Tensor, " m"]
     lengths: Int[Tensor, " m"]
     hashes: Int[Tensor, " m"]
 
     def of(self, chosen: Int[Tensor, " c"]) -> "Stretches":
-        """Some of them only, in the order of `chosen`."""
+        """The stretches with the indices `chosen`, in that order."""
         lengths = self.lengths[chosen]
         ids = torch.repeat_interleave(lengths)
         first = lengths.cumsum(0) - lengths
@@ -36,21 +36,25 @@ class Stretches(NamedTuple):
 
 
 def indices(chosen: Bool[Tensor, " t"]) -> Int[Tensor, " e"]:
-    """Where it is true. On a CPU numpy finds that several times as fast as torch."""
+    """Indices at which `chosen` is true. On a CPU, numpy finds them several times as fast as
+    torch.
+    """
     if chosen.device.type != "cpu":
         return chosen.nonzero().squeeze(-1)
     return torch.from_numpy(np.flatnonzero(chosen.numpy()))
 
 
 def sums_before(numbers: Shaped[Tensor, " t"], dtype: torch.dtype) -> Int[Tensor, " t_1"]:
-    """Of the numbers before each place, and of all."""
+    """Exclusive prefix sums: the sum of the numbers before each index, and last the sum of all."""
     sums = torch.zeros(len(numbers) + 1, dtype=dtype, device=numbers.device)
     torch.cumsum(numbers, 0, dtype=dtype, out=sums[1:])
     return sums
 
 
 def stretches(symbols: Int[Tensor, " e"], starts: Bool[Tensor, " e"]) -> Stretches:
-    """`starts` is where each one begins; the first symbol is such a place."""
+    """Cut symbols into stretches; `starts` is true at the first symbol of each, so also at index
+    0.
+    """
     ids, first = starts.cumsum(0) - 1, indices(starts)
     lengths = pad(first[1:], (0, 1), value=len(symbols)) - first
     place = torch.arange(len(symbols), device=symbols.device) - first.index_select(0, ids)
@@ -61,15 +65,17 @@ def stretches(symbols: Int[Tensor, " e"], starts: Bool[Tensor, " e"]) -> Stretch
 
 
 def one_of_each_hash(hashes: Int[Tensor, " m"]) -> tuple[Int[Tensor, " c"], Int[Tensor, " m"]]:
-    """For each distinct hash a place that has it; and for each place, which of these that is."""
+    """An index of each distinct hash; and for each index, the number of its hash among the distinct
+    ones.
+    """
     kinds, kind = hashes.unique(return_inverse=True)
     own = torch.arange(len(hashes), device=hashes.device)
     return torch.zeros_like(kinds).index_copy_(0, kind, own), kind
 
 
 def first_alike(symbols: Int[Tensor, " e"], ids: Int[Tensor, " e"]) -> Int[Tensor, " m"]:
-    """For each stretch, numbered from 1 by `ids`, the number of one that has the same symbols in
-    the same order, itself if there is none.
+    """For each stretch, numbered from 1 by `ids`, the number of a stretch with the same symbols in
+    the same order; its own number if there is no other.
     """
     here = stretches(symbols, ids != pad(ids, (1, 0))[:-1])
     examples, kind = one_of_each_hash(here.hashes)

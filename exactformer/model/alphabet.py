@@ -1,7 +1,7 @@
-"""Rows of a state by number: 0 is the zero vector, 1 + i is token i, what else comes up follows.
+"""Numbers the rows of a state: 0 is the zero vector, 1 + i is token i, larger ones are other rows.
 
-Weights with a proof turn rows into rows of these kinds. Others may leave several tokens in one
-position, each set of which gets a number when it is first seen.
+Weights with a proof only produce zero rows and tokens. Other weights may leave several tokens in
+one position; each such set gets a number when it first occurs.
 """
 
 from typing import NamedTuple
@@ -17,13 +17,13 @@ from exactformer.model.encode import NO_VALUE
 
 
 class Alphabet(NamedTuple):
-    """What the layer has to know of each number."""
+    """Properties of each numbered row that the layer needs."""
 
-    rows: Bool[Tensor, "N D"]  # as the feedforward leaves them after the threshold
-    tokens: Float[Tensor, "N D"]  # as the layer reads them: the same, but for what dense vectors do
+    rows: Bool[Tensor, "N D"]  # rows as the feedforward leaves them after the threshold
+    tokens: Float[Tensor, "N D"]  # rows as the layer reads them: dense ones are rounded
     gate: Int[Tensor, " N"]
     opens: Bool[Tensor, " N"]
-    numbers: dict[bytes, int]  # of the rows with several tokens
+    numbers: dict[bytes, int]  # numbers of the rows with several tokens
 
     @staticmethod
     def of(weights: Weights, dtype: torch.dtype) -> "Alphabet":
@@ -35,7 +35,7 @@ class Alphabet(NamedTuple):
     def number(
         self, Y: Bool[Tensor, "R D"], weights: Weights
     ) -> tuple["Alphabet", Int[Tensor, " R"]]:
-        """The number of each row; and the alphabet with those that are new."""
+        """The alphabet extended by the new rows of `Y`, and the number of each row."""
         held = Y.sum(-1)
         number = torch.where(held > 0, 1 + Y.byte().argmax(-1), 0)
         several = (held > 1).nonzero().squeeze(-1)
@@ -53,11 +53,13 @@ class Alphabet(NamedTuple):
     def values(
         self, left: Int[Tensor, " l"], sequence: Int[Tensor, " l"], B: int, algebra: Algebra
     ) -> Int[Tensor, " B"]:
-        """As `read_values`, of the rows that are left and the sequence of each."""
+        """Value index of each of B sequences, or NO_VALUE, from the remaining rows `left` and the
+        sequence of each: what `read_values` finds in a padded state.
+        """
         held = (self.tokens > 0).sum(-1)
         value = self.tokens.argmax(-1) - FIRST_VALUE
         value[(value < 0) | (value >= len(algebra.values))] = NO_VALUE
-        value[held == 0] = 0  # what adds nothing, so that the only token's value is the sum
+        value[held == 0] = 0  # a zero row adds nothing, so that the sum is the only token's value
         count, found = (
             torch.zeros(B, dtype=torch.int64, device=left.device).index_add_(0, sequence, of[left])
             for of in (held, value)

@@ -11,7 +11,9 @@ Activation = Literal["square", "relu"]
 
 @dataclass(frozen=True)
 class Architecture:
-    """D tokens, attention width d_h, one hidden layer, and slots: 1 where order does not matter."""
+    """Sizes of a model: D tokens, attention width d_h, hidden units, and slots (1 if order does not
+    matter).
+    """
 
     D: int
     d_h: int
@@ -21,8 +23,9 @@ class Architecture:
 
     @property
     def parameters(self) -> int:
-        """Gate, W_Q and W_K, and the feedforward with its biases; W_V is fixed. Where order
-        matters there is a second gate, and the feedforward reads a bag in each slot.
+        """Number of parameters: gate, W_Q and W_K, and the feedforward with its biases; W_V is
+        fixed. If order matters there is a second gate, and the feedforward reads a bag in each
+        slot.
         """
         gates = self.D if self.slots == 1 else 2 * self.D
         attention = 2 * self.D * self.d_h
@@ -32,9 +35,9 @@ class Architecture:
 
 
 def paper_architecture(algebra: Algebra, hidden: int | None = None) -> Architecture:
-    """The paper's choices: attention has one dimension for operands and one for each operator;
-    2D squared units for operators on at most two operands, 8D rectified ones for wider ones, or
-    `hidden` of them.
+    """The paper's sizes: attention has one dimension for operands and one for each operator; the
+    feedforward has 2D squared units for operators of at most two operands and 8D rectified ones for
+    wider operators, or `hidden` of them.
     """
     D = len(algebra.vocabulary)
     wide = algebra.max_fan_in is None or algebra.max_fan_in > 2

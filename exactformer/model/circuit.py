@@ -80,7 +80,7 @@ class Weights(Remembering):
         return self._to_dense(Y)
 
     def to_one_hot(self, X: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
-        """Where dense rows times the transpose of E, in float64, give more than one half."""
+        """One-hot rows of dense ones: 1 where a row times E^T, in float64, exceeds one half."""
         return self._to_one_hot(X)
 
     @remembered
@@ -93,7 +93,7 @@ class Weights(Remembering):
 
     @remembered
     def kinds(self) -> dict[torch.dtype, Any]:
-        """What `kinds.py` remembers of these weights."""
+        """The cache of `kinds.py` for these weights, by data type."""
         return {}
 
     def _dense(self, Y: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Weights(Remembering):
         return self.E
 
     def to(self, device: torch.device | str) -> "Weights":
-        """The same weights on another device."""
+        """A copy of the weights on another device."""
         G_PE, W_Q, W_K = (tensor.to(device) for tensor in (self.G_PE, self.W_Q, self.W_K))
         optional = (self.E, self.G_R, self.G_L, self.directions)
         moved = (None if tensor is None else tensor.to(device) for tensor in optional)
@@ -130,7 +130,7 @@ NO_TAP = Tap(lambda name, value: value)
 
 
 class Step(NamedTuple):
-    """One iteration with all that happened in it; X is the state after it."""
+    """All intermediate results of one iteration; X is the state after it."""
 
     A: Tensor
     P: Tensor
@@ -143,7 +143,7 @@ class Step(NamedTuple):
 
 
 def gated(X: Float[Tensor, "... n D"], G: Float[Tensor, "... D"]) -> Int[Tensor, "... n"]:
-    """What each position adds to a count."""
+    """The number that each position adds to a count."""
     return (X @ G.to(X.dtype).unsqueeze(-1)).squeeze(-1).to(torch.int8)
 
 
@@ -159,7 +159,9 @@ def depth_counts(
 def reduction_mask(
     A: Int[Tensor, "... n 2"], inside: Bool[Tensor, "... n"]
 ) -> Bool[Tensor, "... n"]:
-    """Where the depth is largest; `inside` leaves out padding and sequences that have halted."""
+    """The mask of the positions of largest depth; `inside` excludes padding and sequences that have
+    halted.
+    """
     deepest = torch.maximum(A[..., 0], A[..., 1]).masked_fill(~inside, torch.iinfo(A.dtype).min)
     return (deepest == deepest.amax(-1, keepdim=True)) & inside  # Eq. 5
 
@@ -173,7 +175,9 @@ def clusters(P: Bool[Tensor, "... n"]) -> Int[Tensor, "... n"]:
 def ranks(
     X: Float[Tensor, "... n D"], ids: Int[Tensor, "... n"], G_R: Float[Tensor, "... D"]
 ) -> Int[Tensor, "... n"]:
-    """A count as in Eq. 3, less what it was where the cluster starts."""
+    """Rank of each position in its cluster: the count of Eq. 3 by the rank gate, restarted in each
+    cluster.
+    """
     gate = gated(X, G_R)
     count = gate.cumsum(-1, dtype=torch.int64)
     starts = ids > torch.nn.functional.pad(ids, (1, 0))[..., :-1]
@@ -236,7 +240,7 @@ def attend_by_pattern(
     R: Int[Tensor, "... n"] | None = None,
     S: int = 1,
 ) -> Float[Tensor, "... n SD"]:
-    """What `typed_attention` gives, as (Q K^T) X, for a pattern that was looked at or changed."""
+    """Routed bags as (Q K^T) X, equal to `typed_attention`, for a pattern that may be changed."""
     slot = torch.zeros_like(X[..., 0]) if R is None else (R - 1).clamp(0, S - 1)
     return torch.cat([pattern @ (X * (slot == s).unsqueeze(-1)) for s in range(S)], -1)  # Eq. 12
 
@@ -247,8 +251,8 @@ def evaluate_clusters(
     weights: Weights,
     tap: Tap = NO_TAP,
 ) -> tuple[Int[Tensor, "... n"] | None, Float[Tensor, "... n SD"], Float[Tensor, "... n D"]]:
-    """R, H and Z: what each position of a cluster receives, and what the feedforward makes of it.
-    A proof is about this, whichever spans the clusters are.
+    """R, H and Z of each position: its rank, the bag that it receives, and the feedforward's
+    outputs. The proof covers this function, for whichever spans the clusters are.
     """
     W_Q, W_K, S = weights.W_Q, weights.W_K, weights.f.slots
     R = None if weights.G_R is None else tap("R", ranks(tokens, ids, weights.G_R))
@@ -268,7 +272,7 @@ def gated_residual(
 
 
 def halted(A: Int[Tensor, "... n 2"]) -> Bool[Tensor, "..."]:
-    """No parenthesis is left: every count is zero."""
+    """Whether no parenthesis is left, so that every count is zero."""
     return ~A.flatten(-2).any(-1)
 
 
@@ -299,7 +303,7 @@ def run(
 
 @runtime_checkable
 class Reduced(Protocol):
-    """What the iterations of all layers have: the mask, and the state after it."""
+    """An iteration of any of the layers: its mask, and the state after it."""
 
     @property
     def P(self) -> Tensor: ...
@@ -313,8 +317,8 @@ def finish(
     steps: Iterable[Reduced],
     observe: Callable[[], None] = lambda: None,
 ) -> tuple[Float[Tensor, "... n D"], Int[Tensor, "..."]]:
-    """The state after some iterations from X, of any layer, and in how many each sequence took
-    part. `observe` is called after each.
+    """The state after the iterations `steps` of any layer from X, and the number of iterations in
+    which each sequence took part. `observe` is called after each iteration.
     """
     iterations = torch.zeros(X.shape[:-2], dtype=torch.int64, device=X.device)
     for step in steps:
@@ -329,7 +333,7 @@ def steps(
     inside: Bool[Tensor, "... n"],
     tap: Tap = NO_TAP,
 ) -> Iterator[Step]:
-    """The iterations of `run`, one by one.
+    """Yield the iterations of `run` one by one.
 
     An expression has at most as many levels as `(`: weights that go on longer than that are wrong
     and would never stop, so their sequences are left as they are.
@@ -347,7 +351,7 @@ def steps(
 
 
 def read_tokens(X: Tensor, weights: Weights) -> Tensor:
-    """One-hot rows of a state of dense vectors; the map back is the transpose of E."""
+    """One-hot rows of a state, which may consist of dense vectors."""
     return X if weights.E is None else weights.to_one_hot(X).to(X.dtype)
 
 

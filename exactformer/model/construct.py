@@ -30,15 +30,17 @@ Codes = tuple[tuple[int, ...], ...]  # a whole number for each value, slot by sl
 # threshold sits between the outputs 0 and 1 and so everything is a multiple of one half.
 EXACT_SUM = 1 << 23
 
-# Cases up to which the perceptron in closed form is tried first.
+# Number of cases up to which the perceptron in closed form is tried first.
 FEW_CASES = 5_000
 
-# Beyond this many bags the search for small codes is slower than it is worth.
+# Number of bags beyond which the search for small codes takes too long.
 SMALL_TABLE = 5_000
 
 
 def feedforward(algebra: Algebra, kind: str | None) -> tuple[str, Feedforward]:
-    """The kind that is asked for; if none is, the first that can be had."""
+    """The feedforward of this kind, with its name; if `kind` is None, the first kind that is
+    possible.
+    """
     if kind is None:
         return _first_feedforward(algebra)
     makers = {"closed": closed_form, "units": gated_units, "table": table}
@@ -49,7 +51,7 @@ def feedforward(algebra: Algebra, kind: str | None) -> tuple[str, Feedforward]:
 
 
 def _first_feedforward(algebra: Algebra) -> tuple[str, Feedforward]:
-    """A perceptron where the cases are few, units where they are many, else a table."""
+    """A perceptron if there are few cases, else units, or a table if a rule has no units."""
     bounded = algebra.max_fan_in is not None
     cases = algebra.count_cases(every_order=slots_of(algebra) > 1) if bounded else 0
     if bounded and cases <= FEW_CASES:
@@ -68,8 +70,8 @@ def _first_feedforward(algebra: Algebra) -> tuple[str, Feedforward]:
 
 
 def assemble(algebra: Algebra, f: Feedforward) -> Weights:
-    """The paper's gate and routing around a feedforward, a rank gate if it has slots, and in plain
-    notation the levels that are declared.
+    """Weights with the paper's gate and routing and this feedforward, a rank gate if the
+    feedforward has slots, and in plain notation the declared levels.
     """
     W_Q, W_K = routing(algebra)
     G_R = rank_gate(algebra) if f.slots > 1 else None
@@ -78,8 +80,8 @@ def assemble(algebra: Algebra, f: Feedforward) -> Weights:
 
 
 def declared(algebra: Algebra, weights: Weights) -> Weights:
-    """Weights for spans of one operator, with the levels and directions that an algebra declares:
-    weights of the paper's kind serve plain notation as they are.
+    """Add the levels and directions that an algebra declares, so that weights for fully
+    parenthesized expressions serve plain notation.
     """
     levels = (algebra.declared_levels, algebra.declared_directions)
     G_L, directions = (torch.tensor(part, device=weights.G_PE.device) for part in levels)
@@ -93,14 +95,16 @@ def gate(algebra: Algebra) -> Tensor:
 
 
 def rank_gate(algebra: Algebra) -> Tensor:
-    """Operands count, nothing else does."""
+    """The rank gate that counts operands and nothing else."""
     G_R = torch.zeros(len(algebra.vocabulary), dtype=torch.float32)
     G_R[FIRST_VALUE : algebra.first_operator] = 1
     return G_R
 
 
 def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
-    """Dimension 0 carries operands to operators; each operator has one that carries itself."""
+    """W_Q and W_K: dimension 0 carries operands to operators, and each operator has a dimension
+    that carries itself.
+    """
     W_Q = torch.zeros(len(algebra.vocabulary), 1 + len(algebra.operators), dtype=torch.float32)
     W_K = torch.zeros_like(W_Q)
     W_K[FIRST_VALUE : algebra.first_operator, 0] = 1
@@ -111,7 +115,9 @@ def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
 
 
 def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
-    """The routed bag of every valid span at its operator, and the one-hot output it must give."""
+    """The routed bag at the operator of every valid span, and the one-hot output that it must
+    give.
+    """
     D, S = len(algebra.vocabulary), slots_of(algebra)
     blocks: list[Tensor] = []
     values: list[Tensor] = []
@@ -135,7 +141,7 @@ def table(algebra: Algebra) -> Table:
 
 
 def gated_units(algebra: Algebra) -> Units:
-    """The units of every operator's rule side by side; a ValueError where a rule has none."""
+    """The units of all operators' rules side by side; a ValueError if a rule has no units."""
     D, S, first = len(algebra.vocabulary), slots_of(algebra), algebra.first_operator
     condensed = [units_of(algebra, operator) for operator in algebra.operators]
     pairs = [(o, unit) for o, parts in enumerate(condensed) for unit in parts.units]
@@ -199,8 +205,8 @@ def closed_form(algebra: Algebra) -> MLP:
 
 
 def _reach(algebra: Algebra, codes: Codes) -> int:
-    """The largest sum of codes that any operator's operands have: one in each slot, and in the
-    last all that are left.
+    """The largest sum of codes of any operator's operands: one operand in each slot, the rest in
+    the last.
     """
     left = algebra.require_fan_in() - len(codes) + 1
     return sum(map(max, codes[:-1])) + left * max(codes[-1])
@@ -220,7 +226,7 @@ def _results(algebra: Algebra, operator: Operator, codes: Codes) -> dict[int, in
 def _changes(
     algebra: Algebra, operator: Operator, codes: Codes
 ) -> list[tuple[int, int | None, int]]:
-    """Where the result changes as the sum of codes grows: the sum, the result before and after."""
+    """The sums of codes at which the result changes, each with the result before and after."""
     results = _results(algebra, operator, codes)
     assert results is not None
     steps: list[tuple[int, int | None]] = [(-1, None), *sorted(results.items())]
@@ -230,9 +236,11 @@ def _changes(
 
 
 def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
-    """A bound on the absolute values that add up to one output, over all bags."""
+    """An upper bound, over all bags, on the sum of the absolute values that add up to one
+    output.
+    """
     largest = _reach(algebra, codes)
-    into = [0] * len(algebra.values)  # from the units of the changes that concern each value
+    into = [0] * len(algebra.values)  # sum from the units whose changes concern each value
     for c, before, after in _changes(algebra, operator, codes):
         units = 2 * max(0, largest - c) + 1
         into[after] += units
@@ -242,7 +250,7 @@ def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
 
 
 def _codes(algebra: Algebra, operator: Operator) -> Iterator[Codes]:
-    """Codes whose sums determine the operator's result; the last ones always do."""
+    """Codes whose sums determine the operator's result; the last ones yielded always do."""
     n_values, fan_in, S = len(algebra.values), operator.arities[-1], slots_of(algebra)
     ladder = [0]  # a step exceeds all operands below it together: right for maxima
     while len(ladder) < n_values:
@@ -267,7 +275,9 @@ def _codes(algebra: Algebra, operator: Operator) -> Iterator[Codes]:
 
 @cache
 def _distinct_sums(count: int, most: int) -> tuple[int, ...]:
-    """Greedily the smallest whole numbers of which no two choices of up to `most` add up alike."""
+    """The smallest whole numbers, chosen greedily, such that all sums of up to `most` of them
+    differ.
+    """
     codes: list[int] = []
     candidate = 0
     while len(codes) < count:
@@ -280,7 +290,7 @@ def _distinct_sums(count: int, most: int) -> tuple[int, ...]:
 
 
 def dense(weights: Weights, generator: torch.Generator) -> Weights:
-    """The same weights acting on dense vectors, through a random orthogonal map of the tokens."""
+    """Weights that act on dense vectors, through a random orthogonal map of the tokens."""
     D = weights.G_PE.shape[-1]
     E, _ = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64, generator=generator))
     return replace(weights, E=E.to(torch.float32))

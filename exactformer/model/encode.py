@@ -1,4 +1,4 @@
-"""Expressions to states and back."""
+"""Converts expressions to states, and states to values."""
 
 from collections.abc import Sequence
 
@@ -14,15 +14,15 @@ from exactformer.model.circuit import Weights, read_tokens, write_tokens
 
 NO_VALUE = -1
 
-# Operands of one span that each format counts: whole numbers up to here are exact in it.
+# Number of operands of one span up to which each format counts exactly.
 MOST_OPERANDS = {torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**8}
 
 
 def flat_positions(
     expressions: Sequence[Expression],
 ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    """Token ids of expressions of one algebra, one after another, and how many are whose: what
-    `Expression.positions` has, for many at once.
+    """The positions (`Expression.positions`) of expressions of one algebra, one after another, and
+    the length of each.
     """
     ids = np.concatenate([expression.ids for expression in expressions])
     lengths = np.array([len(expression.ids) for expression in expressions])
@@ -34,7 +34,9 @@ def flat_positions(
 
 
 def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
-    """Token ids of expressions of any lengths, EMPTY after their ends; and where these are not."""
+    """Token ids of a batch padded with EMPTY, and the mask of the positions that are not
+    padding.
+    """
     flat, lengths = flat_positions(expressions)
     inside = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(inside.shape, EMPTY, dtype=np.int16)
@@ -45,14 +47,14 @@ def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bo
 def encode(
     ids: Int[Tensor, "... n"], D: int, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "... n D"]:
-    """One-hot rows; EMPTY becomes a zero row."""
+    """One-hot rows of token ids; EMPTY becomes a zero row."""
     return (ids.unsqueeze(-1) == torch.arange(D, device=ids.device, dtype=ids.dtype)).to(dtype)
 
 
 def initial_state(
     expressions: Sequence[Expression], weights: Weights, dtype: torch.dtype = torch.float32
 ) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
-    """What the transformer starts from, on the device of its weights."""
+    """The initial state of a batch and the mask of its positions, on the device of the weights."""
     require_countable(expressions, dtype)
     ids, inside = pad_slots(expressions)
     device = weights.G_PE.device
@@ -61,7 +63,7 @@ def initial_state(
 
 
 def require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> None:
-    """Counts that the format would round are refused: the model would have to guess."""
+    """Raise a ValueError if a span has more operands than the format counts exactly."""
     most = MOST_OPERANDS.get(dtype, 0)
     if not most:
         raise ValueError(f"expected float32, float16 or bfloat16, found {dtype}")

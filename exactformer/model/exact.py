@@ -14,13 +14,15 @@ from jaxtyping import Float, Num
 from torch import Tensor
 
 ROWS_AT_ONCE = 1 << 16
-PRODUCTS_AT_ONCE = 1 << 20  # in memory
-FEW_ROWS = 64  # up to here all products are made at once; for more, a column at a time is quicker
+PRODUCTS_AT_ONCE = 1 << 20  # products that are held in memory at once
+FEW_ROWS = 64  # up to here all products at once; for more rows a column at a time is faster
 MOST_REMEMBERED = 1 << 16
 
 
 def product(rows: Num[Tensor, "R d"], W: Num[Tensor, "d e"]) -> Float[Tensor, "R e"]:
-    """rows @ W in float64, whatever torch, the environment and the processor are set to."""
+    """The matrix product rows @ W in float64, whatever torch, the environment and the processor are
+    set to.
+    """
     rows, W = rows.double(), W.double()
     if len(rows) <= FEW_ROWS:
         few = max(1, PRODUCTS_AT_ONCE // W.numel())
@@ -32,7 +34,9 @@ def product(rows: Num[Tensor, "R d"], W: Num[Tensor, "d e"]) -> Float[Tensor, "R
 
 
 def in_float32(numbers: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
-    """Numbers of the same signs in float32: none becomes zero or infinite that was not so."""
+    """Numbers in float32 with the same signs: no nonzero one becomes zero, no finite one
+    infinite.
+    """
     limits = torch.finfo(torch.float32)
     sizes = numbers.abs().clamp(limits.tiny, limits.max)
     return torch.copysign(sizes, numbers).where(numbers != 0, numbers).float()
@@ -44,8 +48,8 @@ def wants_gradient(*tensors: Tensor) -> bool:
 
 
 class _Known(NamedTuple):
-    """Distinct rows with their results, ascending by number. The number of a row is the sum of its
-    entries times `factors`, and `nothing` is the result of a row of zeros.
+    """Distinct rows with their results, in ascending order of their numbers. The number of a row is
+    the sum of its entries times `factors`; `nothing` is the result for a row of zeros.
     """
 
     factors: Tensor
@@ -58,14 +62,14 @@ class _Known(NamedTuple):
         return self.rows.dtype == rows.dtype and self.rows.device == rows.device
 
     def look_up(self, numbers: Tensor, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Where each row is known, and which are not."""
+        """The index at which each row would be found, and whether it is missing there."""
         place = torch.searchsorted(self.numbers, numbers).clamp_(max=len(self.numbers) - 1)
         return place, (self.rows[place] != rows).any(-1)
 
 
 class RowByRow:
-    """A function of single rows, applied to many: most of a long sequence's rows are zero, and of
-    the others most are alike. What a row gave is remembered, and looked up when it comes again.
+    """Applies a function of single rows to many rows. Most rows of a long sequence are zero, and
+    most others occur repeatedly, so results are remembered and looked up.
     """
 
     def __init__(self, f: Callable[[Tensor], Tensor]) -> None:
@@ -75,7 +79,7 @@ class RowByRow:
     def __call__(self, H: Float[Tensor, "... d"]) -> Float[Tensor, "... e"]:
         rows = H.flatten(0, -2)
         with torch.autocast(H.device.type, enabled=False):
-            if H.requires_grad:  # what is remembered has no gradient
+            if H.requires_grad:  # remembered results have no gradient
                 return self.f(rows).view(*H.shape[:-1], -1)
             if self.known is None or not self.known.fits(rows):
                 self.known = self._begin(rows)
@@ -86,7 +90,7 @@ class RowByRow:
         return out.view(*H.shape[:-1], out.shape[-1])
 
     def _begin(self, rows: Tensor) -> _Known:
-        """Nothing but the row of zeros is known."""
+        """A cache that only knows the row of zeros."""
         d = rows.shape[-1]
         factors = [pow(0x9E3779B1, place, 2**31 - 1) for place in range(1, d + 1)]
         zero = rows.new_zeros(1, d)
@@ -100,20 +104,20 @@ class RowByRow:
         )
 
     def _results(self, known: _Known, rows: Tensor) -> Tensor:
-        # Sums of whole numbers: the same in any order, and nearly always others for other rows.
+        # Sums of whole numbers: equal in any order, and nearly always different for different rows.
         numbers = (rows * known.factors).sum(-1)
         place, missing = known.look_up(numbers, rows)
         if missing.any():
             known = self.known = self._learn(known, rows[missing], numbers[missing])
             place, missing = known.look_up(numbers, rows)
-            if missing.any():  # two rows that differ have one number
+            if missing.any():  # two different rows have the same number
                 results = known.results[place]
                 results[missing] = self.f(rows[missing])
                 return results
         return known.results[place]
 
     def _learn(self, known: _Known, rows: Tensor, numbers: Tensor) -> _Known:
-        """What is known, and these rows: one of each number."""
+        """Merge the results of these rows into the cache, or restart the cache when it is full."""
         numbers, which = numbers.unique(return_inverse=True)
         places = torch.arange(len(which), device=rows.device)
         rows = rows[torch.zeros_like(numbers, dtype=torch.int64).index_copy_(0, which, places)]

@@ -16,18 +16,18 @@ F = TypeVar("F", bound="_OfRows")
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
-    """A number for each row of whole numbers; wraps around at 64 bits on purpose."""
+    """A 64-bit hash of each row of whole numbers; it overflows on purpose."""
     odd = torch.tensor(0x9E3779B97F4A7C15 - (1 << 64), device=rows.device)
     return (rows * odd ** torch.arange(1, rows.shape[-1] + 1, device=rows.device)).sum(-1)
 
 
 @dataclass(frozen=True)
 class _OfRows(Remembering, ABC):
-    """What all kinds are: a map of single rows, `_rows`, that is made of tensors."""
+    """A feedforward: a map of single rows, `_rows`, that is made of tensors."""
 
     @property
     def tensors(self) -> dict[str, Tensor]:
-        """By the name of the field that holds each."""
+        """The tensors by the names of their fields."""
         parts = {field.name: getattr(self, field.name) for field in fields(self)}
         return {name: part for name, part in parts.items() if isinstance(part, Tensor)}
 
@@ -67,14 +67,14 @@ class MLP(_OfRows):
         return self.W_1.shape[-2] // self.W_2.shape[-1]
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        """In float64, by multiplications and additions that no setting reaches: what a proof is
-        about. The result is given in float32, with its sign. Many seeds at once are in training,
-        and no proof is about them yet.
+        """The outputs in float32, with the signs of a float64 computation that no setting of torch
+        changes: this is the function that a proof covers. Weights of many seeds at once are in
+        training, where no proof applies yet, and use `in_training`.
         """
         return super().__call__(H) if self.W_1.dim() == 2 else self.in_training(H)
 
     def in_training(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
-        """The same in float32 by matrix products: quick, and only as exact as torch is set to."""
+        """The outputs by float32 matrix products: fast, and only as exact as torch is set to be."""
         with torch.autocast(H.device.type, enabled=False):
             hidden = H.to(self.W_1.dtype) @ self.W_1 + self.b_1.unsqueeze(-2)
             return self._activated(hidden) @ self.W_2 + self.b_2.unsqueeze(-2)
@@ -89,7 +89,7 @@ class MLP(_OfRows):
 
 @dataclass(frozen=True)
 class Table(_OfRows):
-    """f(H) = 1/2 on the coordinates of the output of the bag that H equals, -1/2 elsewhere.
+    """f(H) is 1/2 on the output tokens of the bag that equals H, and -1/2 elsewhere.
 
     Bags are found by a 64-bit hash among sorted ones, then compared in full.
     """
@@ -98,7 +98,7 @@ class Table(_OfRows):
     outputs: Int[Tensor, "R D"]
 
     def __post_init__(self) -> None:
-        _ = self._sorted  # so that a table that cannot be used is refused here
+        _ = self._sorted  # refuse a table with colliding hashes here
 
     @property
     def slots(self) -> int:
@@ -106,7 +106,7 @@ class Table(_OfRows):
 
     @remembered
     def _sorted(self) -> tuple[Tensor, Tensor]:
-        """Hashes, and whose they are."""
+        """Sorted hashes of the bags, and the index of the bag of each."""
         hashes, order = hash_rows(self.bags.to(torch.int64)).sort()
         if len(hashes.unique()) < len(hashes):
             raise ValueError("two bags of the table share one hash")
@@ -122,7 +122,7 @@ class Table(_OfRows):
 
 @dataclass(frozen=True)
 class Units(_OfRows):
-    """f(H) = 1/2 on the token that the operator in H gives for its code, -1/2 elsewhere.
+    """f(H) is 1/2 on the token that the operator in H reads out for its code, and -1/2 elsewhere.
 
     Each operator condenses its operands into one whole number, its code, as `domains/units.py`
     says. Its own token in H gates what it reads out, so that another operator's operands, however
@@ -133,8 +133,8 @@ class Units(_OfRows):
     b: Int[Tensor, " m"]
     cap: Int[Tensor, " m"]
     period: Int[Tensor, " m"]  # 0 for a unit with a cap
-    code: Int[Tensor, "m O"]  # what a unit counts for in each operator's code
-    readout: Int[Tensor, "O C"]  # the token that each code gives; -1 for none
+    code: Int[Tensor, "m O"]  # weight of a unit in each operator's code
+    readout: Int[Tensor, "O C"]  # the token for each code; -1 if there is none
     D: int
 
     @property

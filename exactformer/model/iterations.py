@@ -1,8 +1,9 @@
-"""How the transformer is to iterate, and what that costs. No torch in here, so commands start fast.
+"""The two ways to iterate, "depth" and "log", and their costs. Imports no torch, so commands start
+fast.
 
-"depth" is the paper's layer (`circuit.py`): an iteration for each level. "log" is the logarithmic
-one (`speculate.py`), which tries each value in each position. Plain notation has one layer
-(`precedence.py`), whose iterations are of the second kind, whichever one says.
+"depth" is the paper's layer (`circuit.py`): one iteration for each level. "log" is the logarithmic
+layer (`speculate.py`), which tries each value in each position. Plain notation has one layer
+(`precedence.py`), whose iterations are of the second kind, whatever is chosen.
 """
 
 from typing import Literal, get_args
@@ -13,7 +14,7 @@ from exactformer.domains.plain import show, suggestion
 
 Iterations = Literal["depth", "log"]
 
-MOST_WORK = 10**9  # of one expression that nobody has asked twice for: a minute or two
+MOST_WORK = 10**9  # work of one expression without --no-limit: a minute or two
 
 
 def check_iterations(iterations: str) -> None:
@@ -28,16 +29,16 @@ def by_depth(expression: Expression, iterations: Iterations) -> bool:
 
 
 def most_iterations(expression: Expression, iterations: Iterations) -> int:
-    """The depth is how many there are; of the logarithm, there may be fewer."""
+    """Number of iterations by depth; an upper bound on it for the logarithmic layer."""
     if by_depth(expression, iterations):
         return expression.depth
     ids = expression.ids
     values = int(((ids >= FIRST_VALUE) & (ids < expression.algebra.first_operator)).sum())
-    return values.bit_length()  # 1 + log2, without its fraction
+    return values.bit_length()  # 1 + floor(log2(values))
 
 
 def work(expression: Expression, iterations: Iterations = "depth") -> int:
-    """Positions of all iterations together: what an expression costs the transformer at most."""
+    """Upper bound on the transformer's work: positions of all iterations together."""
     tried = 1 if by_depth(expression, iterations) else 1 + len(expression.algebra.values)
     return most_iterations(expression, iterations) * len(expression.positions) * tried
 

@@ -1,7 +1,7 @@
-"""What weights make of each kind of cluster, found once.
+"""Computes the output of each kind of cluster once.
 
-A cluster becomes what its symbols say, in their order, and nothing else: `circuit.py` adds operands
-up within a cluster. So of clusters that are alike one is computed, and remembered.
+The output of a cluster depends on its symbols and their order only, since `circuit.py` adds
+operands up within a cluster. So of equal clusters one is computed, and its output remembered.
 """
 
 from copy import copy
@@ -16,11 +16,11 @@ from exactformer.model.alphabet import Alphabet
 from exactformer.model.circuit import Weights, evaluate_clusters
 from exactformer.model.remembered import fixed
 
-MOST_REMEMBERED = 1 << 17  # symbols of clusters, and rows of the alphabet
+MOST_REMEMBERED = 1 << 17  # bound on symbols of clusters, and on rows of the alphabet
 
 
 class Known(NamedTuple):
-    """Clusters with what they become, ascending by hash."""
+    """A cache of clusters with their outputs, in ascending order of hashes."""
 
     hashes: Int[Tensor, " c"]
     first: Int[Tensor, " c"]
@@ -29,7 +29,7 @@ class Known(NamedTuple):
     outputs: Int[Tensor, " f"]
 
     def look_up(self, clusters: Stretches) -> tuple[Int[Tensor, " e"], Bool[Tensor, " m"]]:
-        """Where each symbol stands here, and the clusters that are not here."""
+        """The index of each symbol in this cache, and whether each cluster is missing here."""
         kind = torch.searchsorted(self.hashes, clusters.hashes).clamp_(max=len(self.hashes) - 1)
         at = (self.first[kind].index_select(0, clusters.ids) + clusters.place).clamp_(
             max=len(self.symbols) - 1
@@ -41,7 +41,7 @@ class Known(NamedTuple):
         return at, missing
 
     def and_also(self, clusters: Stretches, outputs: Int[Tensor, " e"]) -> "Known":
-        """What is known, and these; these alone, if that would be too much."""
+        """Merge clusters into the cache, or restart the cache with them when it is full."""
         symbols, _, _, first, lengths, hashes = clusters
         known = Known(hashes, first, lengths, symbols, outputs)
         if len(self.symbols) + len(outputs) <= MOST_REMEMBERED:
@@ -52,7 +52,7 @@ class Known(NamedTuple):
 
 
 class Kinds:
-    """The kinds of cluster that have come up, of symbols of an alphabet that grows with them."""
+    """The kinds of cluster seen so far, with an alphabet that grows with them."""
 
     def __init__(self, weights: Weights, dtype: torch.dtype) -> None:
         self.weights = weights
@@ -64,7 +64,7 @@ class Kinds:
 
     @classmethod
     def of(cls, weights: Weights, dtype: torch.dtype) -> "Kinds":
-        """What was remembered, to go on from there."""
+        """The remembered kinds of spans of these weights, as a mutable start."""
         weights = fixed(weights)
         return copy(weights.kinds.get(dtype)) or cls(weights, dtype)
 
@@ -73,7 +73,7 @@ class Kinds:
             self.weights.kinds[self.alphabet.tokens.dtype] = self
 
     def outputs(self, clusters: Stretches) -> Int[Tensor, " e"]:
-        """What each position of some clusters becomes."""
+        """The symbol that each position of these clusters becomes."""
         at, missing = self.known.look_up(clusters)
         if missing.any():
             which = missing.nonzero().squeeze(-1)
@@ -81,7 +81,7 @@ class Kinds:
             self.known = self.known.and_also(new, self._evaluate(new))
             at, missing = self.known.look_up(clusters)
         found = self.known.outputs.index_select(0, at)
-        if missing.any():  # two that differ have one hash
+        if missing.any():  # two different clusters have one hash
             which = missing.nonzero().squeeze(-1)
             found[missing[clusters.ids]] = self._evaluate(clusters.of(which))
         return found

@@ -29,7 +29,7 @@ class Steps(Protocol):
 
 @dataclass(frozen=True)
 class Layer:
-    """What a layer does and offers.
+    """A layer: its iterations, its taps and its abilities.
 
     taps              names of the intermediates, as in the glossary of the layer's file.
     flat              the taps that hold the spans of all sequences together; the others have an

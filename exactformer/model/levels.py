@@ -1,4 +1,4 @@
-"""Precedence in the paper's terms: parentheses that nobody wrote are counted all the same.
+"""Precedence in the paper's terms: counts the parentheses that plain notation leaves out.
 
 The paper's layer finds what belongs together by counting parentheses. In plain notation many are
 left out. A second gate, G_L, gives each operator a level, and a level is a fraction of a nesting:
@@ -54,18 +54,18 @@ from exactformer.model.speculate import matched
 
 
 class Levels(NamedTuple):
-    """The level gate as it acts, levels numbered 1 to H; 0 where an operator has no such use."""
+    """The effective level gate, with levels numbered 1 to H; 0 if an operator has no such use."""
 
     prefix: Int[Tensor, " D"]
     binary: Int[Tensor, " D"]
     behind: Int[Tensor, " D"]  # least level of a prefix operator right behind this binary one
-    from_left: Bool[Tensor, " H_1"]  # by level, from 0 on
-    counted: Bool[Tensor, " D"]  # whether the gate of the depth counts a token as it must
+    from_left: Bool[Tensor, " H_1"]  # whether each level, from 0 on, groups from the left
+    counted: Bool[Tensor, " D"]  # whether the depth gate counts a token as it should
     H: int
 
 
 class Reading(NamedTuple):
-    """The tokens that are left of the expressions that are not finished."""
+    """The remaining tokens of the expressions that are not finished."""
 
     at: Int[Tensor, " t"]
     token: Int[Tensor, " t"]
@@ -75,17 +75,17 @@ class Reading(NamedTuple):
 
 
 class Written(NamedTuple):
-    """The same with the parentheses that are counted."""
+    """The remaining tokens with the implied parentheses written out."""
 
-    opened: Int[Tensor, " t"]  # before each token,
-    closed: Int[Tensor, " t"]  # and after it
-    place: Int[Tensor, " t"]  # where it stands, in the batch laid out flat
+    opened: Int[Tensor, " t"]  # number of parentheses opened before each token
+    closed: Int[Tensor, " t"]  # number of parentheses closed after it
+    place: Int[Tensor, " t"]  # index of the token in the batch laid out flat
     ids: Int[Tensor, "B N"]
-    source: Int[Tensor, " BN"]  # for each place, which token it is, or was put before or after
+    source: Int[Tensor, " BN"]  # the token at each place, or the one whose parenthesis it is
 
 
 def levels_of(weights: Weights) -> Levels:
-    """How the level gate of these weights acts."""
+    """The effective levels of the level gate of these weights."""
     assert weights.G_L is not None
     assert weights.directions is not None
     prefix_gate, binary_gate = weights.G_L.long()
@@ -102,7 +102,9 @@ def levels_of(weights: Weights) -> Levels:
 
 
 def _counted(G_PE: Float[Tensor, " D"]) -> Bool[Tensor, " D"]:
-    """No token is, if the parentheses are not, since there are some in every expression."""
+    """Whether the depth gate has the right value for each token. If it is wrong for a parenthesis
+    it counts as wrong for all, since every expression with an operator has implied parentheses.
+    """
     due = torch.zeros_like(G_PE)
     due[OPEN], due[CLOSE] = 1, -1
     counted = due == G_PE
@@ -112,9 +114,9 @@ def _counted(G_PE: Float[Tensor, " D"]) -> Bool[Tensor, " D"]:
 def read(
     tokens: Float[Tensor, "B n D"], A: Int[Tensor, "B n 2"], levels: Levels, V: int
 ) -> Reading:
-    """Kinds and levels. Sequences with a single token, and such as no expression leads to, have
-    none here; nor have those in which the gate of the depth counts anything but parentheses. A are
-    the depth counts without the parentheses that are to come.
+    """Find kinds and levels of all tokens. Left out are sequences with a single token, sequences
+    that no expression leads to, and those in which the depth gate counts anything but parentheses.
+    `A` are the depth counts of the parentheses that are written.
     """
     n = tokens.shape[1]
     at = tokens.any(-1).flatten().nonzero().squeeze(-1)
@@ -138,11 +140,11 @@ def read(
 
 
 def write(reading: Reading, H: int, B: int) -> Written:
-    """The parentheses that are counted, written out."""
+    """Write out the implied parentheses."""
     _, token, sequence, prefix, level = reading
     first = sequence != pad(sequence, (1, 0), value=-1)[:-1]
     p = pad(level, (1, 0))[:-1] * ~first
-    q = pad(level * ~first, (0, 1))[1:]  # what is first comes after nothing
+    q = pad(level * ~first, (0, 1))[1:]  # the first token of a sequence follows nothing
     value, opening, closing = token >= FIRST_VALUE, token == OPEN, token == CLOSE
     value &= level == 0
     tighter = torch.where(value, p.maximum(q), H)

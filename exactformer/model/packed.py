@@ -1,4 +1,4 @@
-"""The layer of `circuit.py` on what is left: the same states, for less and less work.
+"""The layer of `circuit.py` without padding and zeros, so that each iteration takes less work.
 
 Sequences stand one after another without padding. Positions that have become zero are dropped, and
 so are sequences that have halted. A balanced tree of n tokens then costs n + n/2 + n/4 + ..., so
@@ -39,12 +39,12 @@ MOST_INT32 = torch.iinfo(torch.int32).max
 
 
 class State(NamedTuple):
-    """What is left, and how much of it in which sequence."""
+    """The remaining positions of all sequences, and the number of them in each sequence."""
 
     symbols: Int[Tensor, " t"]
     position: Int[Tensor, " t"]
     lengths: Int[Tensor, " s"]
-    sequence: Int[Tensor, " s"]  # its place in the batch
+    sequence: Int[Tensor, " s"]  # index in the batch
 
     @property
     def owner(self) -> Int[Tensor, " t"]:
@@ -55,7 +55,7 @@ class State(NamedTuple):
         return self.lengths.cumsum(0) - self.lengths
 
     def sums(self, numbers: Shaped[Tensor, " t"]) -> Int[Tensor, " s"]:
-        """Of each sequence."""
+        """The sum of `numbers` over each sequence."""
         before, starts = sums_before(numbers, self.position.dtype), self.starts
         return (before[starts + self.lengths] - before[starts]).long()
 
@@ -64,7 +64,7 @@ class State(NamedTuple):
         return self._at(kept, self.sums(kept), self.sequence)
 
     def of(self, chosen: Bool[Tensor, " s"]) -> "State":
-        """Of some sequences only."""
+        """The state of the chosen sequences."""
         return self._at(chosen[self.owner], self.lengths[chosen], self.sequence[chosen])
 
     def _at(self, kept: Bool[Tensor, " t"], lengths: Tensor, sequence: Tensor) -> "State":
@@ -74,8 +74,8 @@ class State(NamedTuple):
 
 
 def pack(ids: Int[Tensor, " t"], lengths: Int[Tensor, " s"], kinds: Kinds) -> State:
-    """The state of sequences of token ids that stand one after another."""
-    small = torch.int32 if len(ids) <= MOST_INT32 else torch.int64  # no count is larger
+    """The state of sequences of token ids that are stored one after another."""
+    small = torch.int32 if len(ids) <= MOST_INT32 else torch.int64  # no count is larger than that
     position = torch.arange(len(ids), dtype=small, device=ids.device)
     sequence = torch.arange(len(lengths), device=ids.device)
     state = State(1 + ids.int(), position, lengths, sequence)
@@ -83,12 +83,12 @@ def pack(ids: Int[Tensor, " t"], lengths: Int[Tensor, " s"], kinds: Kinds) -> St
 
 
 class Counts(NamedTuple):
-    """Depth counts, and the largest depth of each sequence."""
+    """The depth counts, and the largest depth of each sequence."""
 
     owner: Int[Tensor, " t"]
     gate: Int[Tensor, " t"]
     before: Int[Tensor, " t"]
-    first: Int[Tensor, " s"]  # what is before each sequence
+    first: Int[Tensor, " s"]  # sum of the gates before each sequence
     total: Int[Tensor, " s"]
     depth: Int[Tensor, " t"]
     deepest: Int[Tensor, " s"]
@@ -105,13 +105,15 @@ def count(state: State, kinds: Kinds) -> Counts:
     deepest = torch.full_like(total, torch.iinfo(total.dtype).min)
     if len(total) > 1:
         deepest.scatter_reduce_(0, owner, depth, "amax")
-    elif len(depth):  # the same; but a GPU would queue all that goes to one place
+    elif len(depth):  # equal, but faster on a GPU, where additions to one address queue up
         deepest = depth.amax(0, keepdim=True)
     return Counts(owner, gate, before, first, total, depth, deepest)
 
 
 def halted(state: State, counts: Counts) -> Bool[Tensor, " s"]:
-    """No parenthesis is left: every gate is zero. If so, no depth is above 0, so few are asked."""
+    """Whether no parenthesis is left, so that every gate is zero. That is computed only if some
+    largest depth is 0 or less, as it then has to be.
+    """
     asked = counts.deepest <= counts.first
     return state.sums(counts.gate != 0) == 0 if asked.any() else asked
 
@@ -140,8 +142,8 @@ def iterate(state: State, counts: Counts, kinds: Kinds) -> State:
 def run(
     state: State, kinds: Kinds, observe: Callable[[State], None] = lambda state: None
 ) -> tuple[State, Int[Tensor, " s"]]:
-    """What is left of all sequences in the end, and each one's iterations, as `circuit.run` has
-    them. `observe` is shown the state after each iteration, of the sequences that took part.
+    """The final state of all sequences, and the number of iterations of each, equal to those of
+    `circuit.run`. `observe` gets the state after each iteration, of the sequences that took part.
     """
     limit = state.sums(kinds.alphabet.opens.index_select(0, state.symbols))
     taken, iteration = torch.zeros_like(limit), 0

@@ -75,18 +75,18 @@ SIDES = 3
 
 
 class Folds(NamedTuple):
-    """The steps of every span, in backward order, span by span in the order of the text."""
+    """The steps of every span in backward order; spans in the order of the text."""
 
-    span: Int[Tensor, " s"]  # from 0
-    operator: Int[Tensor, " s"]  # its token; 0 for a first operand
+    span: Int[Tensor, " s"]  # index of the span
+    operator: Int[Tensor, " s"]  # token of the operator; 0 for a first operand
     side: Int[Tensor, " s"]
-    known: Int[Tensor, " s"]  # the value of the operand that a step brings, V for a hole
-    hole: Bool[Tensor, " s"]  # whether that is the hole
+    known: Int[Tensor, " s"]  # value of the operand that a step brings, V for a hole
+    hole: Bool[Tensor, " s"]  # whether that operand is the hole
     start: Int[Tensor, " m"]
 
 
 class Step(NamedTuple):
-    """One iteration with all that happened in it; X is the state after it."""
+    """All intermediate results of one iteration; X is the state after it."""
 
     reading: Reading
     written: Written
@@ -95,7 +95,7 @@ class Step(NamedTuple):
     holes: Tensor
     folds: Folds
     c: Tensor
-    M: Tensor  # of the second scan
+    M: Tensor  # M' of the second scan
     u: Tensor
     top: Tensor
     P: Tensor
@@ -103,7 +103,7 @@ class Step(NamedTuple):
 
 
 def fold(entries: Entries, written: Written, reading: Reading, levels: Levels, V: int) -> Folds:
-    """The steps of every span, from its entries."""
+    """The steps of every span, found from its entries."""
     symbol = torch.where(entries.hole, OPEN, written.ids.flatten()[entries.position])
     inner = (entries.hole | (symbol >= FIRST_VALUE)).nonzero().squeeze(-1)  # no parentheses
     symbol, hole, span = symbol[inner], entries.hole[inner], entries.ids[inner] - 1
@@ -142,8 +142,8 @@ def try_steps(
     weights: Weights,
     V: int,
 ) -> Int[Tensor, "s W"]:
-    """What each step makes of every value; each kind of step is tried once, as a span of its own.
-    Where the operand that it brings is not known, nothing is.
+    """The result of each step for every value; each kind of step is tried once, as a span of its
+    own. If the operand of a step is not known, its results are V, which means unknown.
     """
     D = weights.G_PE.shape[-1]
     kind = (operator * V + known.clamp(max=V - 1)) * SIDES + side
@@ -169,7 +169,9 @@ def try_steps(
 def compose(
     folds: Folds, holes: Int[Tensor, " m"], weights: Weights, V: int, tap: Tap = NO_TAP
 ) -> tuple[Int[Tensor, " s"], Int[Tensor, "s W"]]:
-    """c and M', in which a step waits for nothing but the value in its span's hole."""
+    """The results c of the first scan, and the maps M', in which a step depends on the value in its
+    span's hole only.
+    """
     known, span, is_first = folds.known, folds.span, folds.operator == 0
     acts = (~is_first).nonzero().squeeze(-1)
     tried = try_steps(folds.operator[acts], folds.side[acts], known[acts], weights, V)
@@ -181,7 +183,7 @@ def compose(
     other = torch.where(folds.side == RIGHT_KNOWN, LEFT_KNOWN, RIGHT_KNOWN)[meets]
     tried = try_steps(folds.operator[meets], other, before[meets], weights, V)
     M = M.index_copy_(0, meets, tried)
-    met = pad(folds.hole.cumsum(0), (1, 0))[:-1]  # to the left of each step, so after it
+    met = pad(folds.hole.cumsum(0), (1, 0))[:-1]  # holes to the left of each step, so after it
     hands_on = (met > met[folds.start[span]]) | (folds.hole & is_first)
     M = torch.where(hands_on.unsqueeze(-1), torch.arange(V + 1, device=M.device), M)
     return c, torch.where((holes[span] > 1).unsqueeze(-1), V, M)
@@ -195,7 +197,7 @@ def iterate(
     reading: Reading,
     tap: Tap = NO_TAP,
 ) -> Step:
-    """One iteration of a state that has spans, of which `reading` are the tokens."""
+    """One iteration of a state that has spans; `reading` are its tokens."""
     D = weights.G_PE.shape[-1]
     written = write(reading, levels.H, len(X))
     tokens = encode(written.ids, D, X.dtype)

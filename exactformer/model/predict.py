@@ -1,4 +1,4 @@
-"""The values of many expressions, in batches."""
+"""Evaluates many expressions with the transformer, in batches."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -23,15 +23,15 @@ from exactformer.model.remembered import fixed
 from exactformer.threads import one_thread
 
 AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 23}  # tokens of one batch
-POSITIONS_AT_ONCE = 1 << 18  # where there is padding, with it; a longer expression goes alone
-MUCH_LONGER = 1.3  # than the shortest of a batch: padding would cost more than another batch,
-SHORT = 1_000  # unless all are short anyway
+POSITIONS_AT_ONCE = 1 << 18  # positions of one padded batch; a longer expression goes alone
+MUCH_LONGER = 1.3  # ratio to the shortest of a batch: above it, padding costs more than a batch
+SHORT = 1_000  # tokens up to which that ratio is ignored
 
 
 class Outcome(NamedTuple):
-    """What the transformer makes of an expression, and in how many iterations."""
+    """The value that the transformer gives an expression, and the number of iterations it took."""
 
-    value: str | None  # None where it ends with anything but a single value
+    value: str | None  # None if it does not end with a single value
     iterations: int
 
 
@@ -42,7 +42,9 @@ def predict(
     dtype: torch.dtype = torch.float32,
     iterations: Iterations = "depth",
 ) -> list[str | None]:
-    """The value the model gives each expression; None where it ends with anything else."""
+    """The value that the model gives each expression; None if it does not end with a single
+    value.
+    """
     names = (*algebra.values, None)  # NO_VALUE is -1
     values, _ = _run(algebra, weights, expressions, dtype, iterations)
     return [names[value] for value in values.tolist()]
@@ -56,8 +58,9 @@ def outcomes(
     iterations: Iterations = "depth",
     observe: Callable[[int], None] = lambda positions: None,
 ) -> list[Outcome]:
-    """What the model makes of each expression. `observe` is called now and then with a number of
-    positions that are done: in the paper's layer each is once, else after each iteration.
+    """The outcome of each expression. `observe` is called now and then with the number of positions
+    done since the last call: by the paper's layer each position counts once, by the others once an
+    iteration.
     """
     names = (*algebra.values, None)
     values, taken = _run(algebra, weights, expressions, dtype, iterations, observe)
@@ -98,7 +101,7 @@ def _run_packed(
     dtype: torch.dtype,
     observe: Callable[[int], None],
 ) -> Found:
-    """By the paper's layer."""
+    """Run one batch through the paper's layer, without padding."""
     require_countable(expressions, dtype)
     kinds = Kinds.of(weights, dtype)
     ids, lengths = (torch.from_numpy(part) for part in flat_positions(expressions))
@@ -144,8 +147,9 @@ def require_outcomes(
     tell: Callable[[float], None] = lambda share: None,
     iterations: Iterations = "depth",
 ) -> list[Outcome]:
-    """The same where all must have a value, and none may cost more than `most_work`. `places` begin
-    the error about each; `tell` is called with the fraction that is done.
+    """The outcomes of expressions that must all have a value. Raises a ValueError if one has none
+    or would cost more than `most_work`; `places` begin the message about each. `tell` is called
+    with the fraction that is done.
     """
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):
@@ -159,7 +163,7 @@ def require_outcomes(
     def observe(positions: int) -> None:
         nonlocal done
         done += positions
-        tell(min(1.0, done / total))  # padding counts, so there may be more than was thought
+        tell(min(1.0, done / total))  # padding counts, so the sum may exceed the estimate
 
     found = outcomes(algebra, weights, expressions, iterations=iterations, observe=observe)
     for expression, place, outcome in zip(expressions, places, found, strict=True):
@@ -171,14 +175,16 @@ def require_outcomes(
 
 
 def _in_order(expressions: Sequence[Expression], tokens: int) -> list[range]:
-    """Places of expressions that run together without padding: so many tokens, or a little more."""
+    """Index ranges of batches without padding: about `tokens` tokens each, in the given order."""
     ends = np.cumsum([len(expression.ids) for expression in expressions])
     first = np.flatnonzero(np.diff((ends - 1) // tokens, prepend=-1))
     return [range(*pair) for pair in pairwise([*first.tolist(), len(expressions)])]
 
 
 def _similar(expressions: Sequence[Expression]) -> list[list[int]]:
-    """Places of expressions that run together: of similar length, so that little is padded."""
+    """Indices of the expressions of each batch: of similar length, so that there is little
+    padding.
+    """
     batches: list[list[int]] = []
     shortest = 0
     for i in sorted(range(len(expressions)), key=lambda i: len(expressions[i])):

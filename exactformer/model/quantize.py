@@ -11,12 +11,12 @@ GATE_THRESHOLD = 0.5
 
 
 def ternary(logits: Tensor) -> Tensor:
-    """-1, 0 or 1 by the thresholds -0.5 and 0.5; the gradient of the identity."""
+    """-1, 0 or 1 by the thresholds -0.5 and 0.5, with the gradient of the identity."""
     hard = (logits > GATE_THRESHOLD).to(logits.dtype) - (logits < -GATE_THRESHOLD).to(logits.dtype)
     return logits + (hard - logits).detach()
 
 
 def binary(logits: Tensor) -> Tensor:
-    """0 or 1, by whether the sigmoid exceeds one half; the gradient of the sigmoid."""
+    """1 if the sigmoid exceeds one half, else 0, with the gradient of the sigmoid."""
     soft = torch.sigmoid(logits)
     return soft + ((logits > 0).to(logits.dtype) - soft).detach()

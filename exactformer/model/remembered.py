@@ -1,4 +1,4 @@
-"""What is found once of tensors belongs to their content, and to nothing else.
+"""Facts that are found once of tensors, and belong to their content.
 
 Weights are frozen, but torch cannot freeze a tensor. It can be written to in place, through
 `.data`, by a fused optimizer, by a NumPy array or another process that shares its memory, and torch
@@ -33,8 +33,8 @@ class Remembering:
 
 
 def fixed(owner: R) -> R:
-    """The same object with tensors that nobody else can write to, as they are now. It is the same
-    one for as long as no bit of them changes. Other fields are compared by identity; a function of
+    """A copy of the object with tensors that nobody else can write to, as they are now. It is the
+    same one for as long as no bit of them changes. Other fields are compared by identity; a function of
     somebody else's may change unseen, so that there is a new copy at each use.
     """
     held = vars(owner)
@@ -78,7 +78,7 @@ def _copied(part: Any) -> Any:
 
 
 class remembered(Generic[T]):  # it is used as `cached_property` is
-    """As `cached_property`, of an object that remembers; found of its private copy."""
+    """A `cached_property` of an object that remembers; found of its private copy."""
 
     def __init__(self, find: Callable[[Any], T]) -> None:
         self.find, self.name, self.__doc__ = find, "", find.__doc__

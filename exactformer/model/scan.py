@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 def scan_from_right(F: Int[Tensor, "m W"], last: int) -> Int[Tensor, " m"]:
-    """u_j = F_j(u_{j+1}) for every j at once, with `last` to the right of the last map."""
+    """u_j = F_j(u_{j+1}) for every j at once; `last` is the value to the right of the last map."""
     m, W = F.shape
     identity = torch.arange(W, device=F.device).unsqueeze(0)
     levels = [F]
@@ -21,7 +21,7 @@ def scan_from_right(F: Int[Tensor, "m W"], last: int) -> Int[Tensor, " m"]:
             levels[-1] = torch.cat([levels[-1], identity])
         left, right = levels[-1][0::2], levels[-1][1::2]
         levels.append(left.gather(1, right))  # x goes to left[right[x]]
-    arriving = F.new_full((1, 1), last)  # at each map of a level, from its right
+    arriving = F.new_full((1, 1), last)  # value that arrives at each map of a level from its right
     for maps in levels[-2::-1]:
         right = maps[1::2]
         arriving = arriving[: len(right)]

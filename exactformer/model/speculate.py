@@ -1,4 +1,5 @@
-"""The logarithmic layer: the same weights, in as many iterations as an expression is bushy.
+"""The logarithmic layer: uses the same weights, with iterations bounded by the logarithm of the
+length.
 
 The paper's layer evaluates the deepest spans; all others wait. Here a span that waits for one inner
 span is not idle: it is a map, from the value that will come to the value that it will then have.
@@ -80,25 +81,25 @@ from exactformer.model.circuit import (
 from exactformer.model.encode import encode
 from exactformer.model.scan import scan_from_right
 
-ENTRIES_AT_ONCE = 1 << 20  # of all values that are tried together
+ENTRIES_AT_ONCE = 1 << 20  # entries of all trials that run together
 
 
 class Entries(NamedTuple):
-    """What every span holds, span by span: at each depth, in the order of the text."""
+    """The entries of all spans, span by span; spans by depth, then in the order of the text."""
 
     position: Int[Tensor, " e"]
     hole: Bool[Tensor, " e"]
     ids: Int[Tensor, " e"]
-    tokens: Float[Tensor, "e D"]  # of a hole, its `(`, until a value is put there
+    tokens: Float[Tensor, "e D"]  # a hole has its `(` until a value is put there
 
     def of(self, chosen: Bool[Tensor, " m"]) -> "Entries":
-        """The entries of some spans only."""
+        """The entries of the chosen spans only."""
         which = chosen[self.ids - 1].nonzero().squeeze(-1)
         return Entries(*(part[which] for part in self))
 
 
 class Step(NamedTuple):
-    """One iteration with all that happened in it; X is the state after it."""
+    """All intermediate results of one iteration; X is the state after it."""
 
     A: Tensor
     entries: Entries
@@ -111,7 +112,9 @@ class Step(NamedTuple):
 
 
 def matched(A: Int[Tensor, "B n 2"]) -> Bool[Tensor, " B"]:
-    """Whether each `(` has its `)`, as in every state that an expression leads to."""
+    """Whether the parentheses of each sequence match, as in every state that an expression leads
+    to.
+    """
     return (A[..., 0] >= 0).all(-1) & (A[:, -1, 0] == 0)
 
 
@@ -141,7 +144,7 @@ def count_holes(entries: Entries) -> Int[Tensor, " m"]:
 def try_values(
     entries: Entries, values: Int[Tensor, "h m"], weights: Weights, tap: Tap = NO_TAP
 ) -> Float[Tensor, "h e D"]:
-    """Z, in h trials: what each entry becomes if the hole of each span holds a given value."""
+    """Z of each entry in h trials: in trial i, the hole of span j holds the value values[i, j]."""
     if not len(entries.ids):
         return entries.tokens.expand(len(values), -1, -1)
     put = encode(
@@ -155,7 +158,7 @@ def try_values(
 def span_values(
     Z: Float[Tensor, "h e D"], ids: Int[Tensor, " e"], m: int, V: int
 ) -> Int[Tensor, "m h"]:
-    """The value that is all that a span becomes; V where that is anything else or nothing."""
+    """The value that each span becomes in each trial; V if its outputs are not a single value."""
     trial, entry, token = (Z > 0).nonzero(as_tuple=True)
     place = (ids[entry] - 1) * len(Z) + trial
     outputs = torch.bincount(place, minlength=m * len(Z))
@@ -167,7 +170,9 @@ def span_values(
 def speculate(
     entries: Entries, holes: Int[Tensor, " m"], weights: Weights, V: int
 ) -> Int[Tensor, "m W"]:
-    """F: every value in every span that has one hole; of spans that are alike, in one of them."""
+    """F: tries every value in the hole of every span that has one; equal spans are computed
+    once.
+    """
     m, D = len(holes), entries.tokens.shape[-1]
     symbols = torch.where(entries.hole, D, entries.tokens.argmax(-1))
     first = first_alike(symbols, entries.ids)
@@ -184,8 +189,8 @@ def speculate(
 
 
 def outermost(u: Int[Tensor, " m"], holes: Int[Tensor, " m"], V: int) -> Bool[Tensor, " m"]:
-    """The spans that are worth something, less those in the hole of one that is."""
-    around = pad((holes == 1) & (u < V), (1, 0))[:-1]  # what is said of span j-1
+    """Whether each span has a value and is not the hole of a span that has one."""
+    around = pad((holes == 1) & (u < V), (1, 0))[:-1]  # whether span j-1 has one hole and a value
     return (u < V) & ~around
 
 
@@ -197,8 +202,8 @@ def reduce(
     weights: Weights,
     tap: Tap = NO_TAP,
 ) -> Float[Tensor, "B n D"]:
-    """The paper's Eqs. 10 to 13 on the spans of `entries`, with the value `inner` in each one's
-    hole; zero in the other positions that are finished.
+    """Write the new state: the paper's Eqs. 10 to 13 on the spans of `entries`, with the value
+    `inner` in the hole of each, and zeros in all other finished positions.
     """
     Z = try_values(entries, inner.unsqueeze(0), weights, tap)[0]
     Y = tap("Y", (Z > 0).to(X.dtype))

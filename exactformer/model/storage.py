@@ -1,4 +1,4 @@
-"""`Weights` to and from the arrays of a weights file."""
+"""Converts `Weights` to and from the arrays of a weights file."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -19,7 +19,9 @@ def to_file(
     origin: Mapping[str, Any],
     logits: Mapping[str, torch.Tensor] | None = None,
 ) -> WeightFile:
-    """`logits` are what the discrete gates and routing were learned as; kept to be looked at."""
+    """The weights file of these weights. `logits` are those from which the discrete gates and
+    routing were learned; they are stored for inspection.
+    """
     arrays: Arrays = {}
     for name in ("G_PE", "W_Q", "W_K", RANK, *LEVELS):
         if (tensor := getattr(weights, name)) is not None:
@@ -43,7 +45,9 @@ def to_file(
 
 
 def _whole(name: str, tensor: torch.Tensor, kind: torch.dtype) -> NDArray[np.integer]:
-    """Gates and routing hold whole numbers; a proof about rounded ones would be about others."""
+    """Gates and routing as whole numbers; a ValueError for others, since the proof covers whole
+    ones.
+    """
     whole = tensor.detach().to(kind)
     if (whole != tensor).any():
         raise ValueError(f"tensor {name}: expected small whole numbers, found others")
@@ -51,7 +55,9 @@ def _whole(name: str, tensor: torch.Tensor, kind: torch.dtype) -> NDArray[np.int
 
 
 def _float32(name: str, tensor: torch.Tensor) -> NDArray[np.float32]:
-    """The proof bounds the rounding of float32, so weights of another precision are none of it."""
+    """A tensor as float32; a ValueError for another precision, since the proof covers float32
+    weights only.
+    """
     if tensor.dtype != torch.float32:
         raise ValueError(f"tensor {name}: expected float32, found {tensor.dtype}")
     return tensor.detach().cpu().numpy()

@@ -1,4 +1,4 @@
-"""Baselines trained and tried, once: what the tables of a comparison are rendered from.
+"""Trains and evaluates the baselines once, and writes the records behind the comparison tables.
 
 NAME.json         the recipe, and what every seed gets right, at its best epoch and its last
 NAME.safetensors  the parameters of the seed with the best training accuracy, in half precision
@@ -145,7 +145,7 @@ def load_baseline(name: str, folder: Path = SHIPPED, device: str = "cpu") -> Pre
 
 
 def try_deep(name: str, folder: Path, device: torch.device) -> Record:
-    """What the kept seed gets right past the depths of the tables, on natural problems.
+    """Counts of right answers of the kept seed beyond the tables' depths, on natural problems.
 
     A depth is written as soon as it is done. A run that was stopped goes on after the last.
     """
@@ -172,8 +172,8 @@ def try_deep(name: str, folder: Path, device: torch.device) -> Record:
 
 
 def try_ours(task: str, folder: Path) -> Record:
-    """The shipped models on the same problems, shared out among them, by the transformer itself;
-    and the commonest answer's count.
+    """Counts of right answers of the shipped models on the same problems, which they share, by the
+    transformer itself; and the count of the commonest answer.
     """
     from exactformer.paper.depth_table import proved
 

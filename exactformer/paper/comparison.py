@@ -22,7 +22,7 @@ DEEP = range(11, 31)
 
 
 def count_at(depth: int) -> int:
-    """How many problems of a depth are asked."""
+    """Number of problems of a depth."""
     return 1000 if depth in TABLE_DEPTHS else 100 if depth <= 20 else 10
 
 

@@ -37,7 +37,9 @@ PAPER |= dict.fromkeys(NOT_SAID, "not said")
 
 
 def constants(results: Path, quick: bool = False) -> list[Path]:
-    """There is nothing to be quicker at."""
+    """The table of all constants of training. `quick` changes nothing, since nothing is
+    computed.
+    """
     text = heading("Constants", "constants")
     csv = ["method,constant,paper,boolean,arithmetic,listops"]
     recipes = {

@@ -1,7 +1,5 @@
-"""Is attention really learned, and does its start matter? Training with one thing changed.
-
-"as it is" is the staged recipe. "attention frozen" leaves the attention's logits at their random
-start. "zero-mean start" draws them around zero, so that half of the bits start open, not most.
+"""Training with one setting changed: whether attention is learned, and whether its start
+matters.
 """
 
 from pathlib import Path
@@ -21,7 +19,7 @@ CONTROLS: dict[str, tuple[tuple[str, float], ...]] = {
 
 
 def controls(results: Path, quick: bool = False) -> list[Path]:
-    """How many of the paper's seeds are certified with one thing changed."""
+    """The table of certified seeds among the paper's with one setting changed."""
     tasks, seeds = (["boolean"], published.SEEDS[:2]) if quick else (list(CATALOG), published.SEEDS)
     folder = RUNS / ("quick" if quick else "") / "controls"
     runs = {

@@ -1,4 +1,4 @@
-"""Accuracy and tokens by depth of trained models: what Table 1 sums up, and Table 5."""
+"""Accuracy and tokens by depth of trained models: the data of Tables 1 and 5."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What the figures are drawn with: a sheet of square cells, and files that come out the same.
+"""Drawing for the figures: a sheet of square cells, and files that are reproducible byte by byte.
 
 Matplotlib is needed here and in what imports this module, nowhere else.
 """
@@ -65,7 +65,7 @@ def drawn(
 
 
 def writes(draw: Callable[[], Figure]) -> Callable[[Path], list[Path]]:
-    """A function that draws, as one that writes what it draws to a folder, under its own name."""
+    """Decorate a function that draws: the result writes the figure to a folder, under its name."""
 
     @wraps(draw)
     def write(results: Path) -> list[Path]:
@@ -92,33 +92,33 @@ class Sheet:
     def text(
         self, x: float, y: float, text: str, size: float = NORMAL, align: str = "center", **more
     ) -> None:
-        """`y` is the middle of the line."""
+        """Draw text; `y` is the middle of the line."""
         style: dict[str, Any] = {"color": "#222222", "va": "center_baseline"} | more
         self.ax.text(x, y, text, fontsize=size, ha=align, **style)
 
     def shape(self, shape: Patch, ink: Ink) -> None:
-        """In the colours of an ink."""
+        """Draw a shape in the colours of an ink."""
         shape.set(facecolor=ink.fill, edgecolor=ink.edge)
         self.ax.add_patch(shape)
 
     def box(self, x: float, y: float, text: str, ink: Ink, size: float = NORMAL) -> None:
-        """A cell with its top left corner there."""
+        """Draw a cell with its top left corner at (x, y)."""
         self.shape(Rectangle((x + 0.04, y + 0.04), 0.92, 0.92, lw=0.7), ink)
         self.text(x + 0.5, y + 0.5, text, size, color=ink.text)
 
     def token(self, algebra: Algebra, x: float, y: float, symbol: str) -> None:
-        """A token; the zero vector is an empty grey box."""
+        """Draw a token; the zero vector is an empty grey box."""
         kind = kind_of(algebra, symbol)
         label = "" if kind == "empty" else symbol
         self.box(x, y, label, KINDS[kind], NORMAL + 0.5)
 
     def span(self, x: float, y: float, width: float, height: float, ink: Ink) -> None:
-        """A round field behind some cells."""
+        """Draw a rounded field behind some cells."""
         round_box = "round,pad=0.08,rounding_size=0.2"
         self.shape(FancyBboxPatch((x, y), width, height, boxstyle=round_box, lw=0.8), ink)
 
     def legend(self, end: float, y: float, kinds: Sequence[Kind]) -> None:
-        """Small boxes with the names of token types, in a line that ends there."""
+        """Draw small boxes with the names of token types, in a line that ends at x."""
         names = [{"empty": "zero vector"}.get(kind, kind) for kind in kinds]
         widths = [1.5 + 0.27 * len(name) for name in names]
         x = end + 0.6 - sum(widths)
@@ -132,7 +132,7 @@ class Sheet:
         self.text(x, y, text, NORMAL, color=ink.text, zorder=4)
 
     def glow(self, x: float, y: float, ink: Ink) -> None:
-        """A field behind a node."""
+        """Draw a field behind a node."""
         self.ax.add_patch(Circle((x, y), 0.6, fc=ink.fill, ec="none", zorder=1))
 
     def line(self, xs: Sequence[float], ys: Sequence[float], **more) -> None:
@@ -145,7 +145,9 @@ class Sheet:
     def labels(
         self, algebra: Algebra, x: float, y: float, symbols: Sequence[str], down: bool = True
     ) -> None:
-        """Names of rows (down, ending at x) or of columns (standing on y), by colour of type."""
+        """Draw names of rows (down, ending at x) or of columns (standing on y), in the colour of
+        their type.
+        """
         for i, symbol in enumerate(symbols):
             kind = kind_of(algebra, symbol)
             color = KINDS[kind].text
@@ -156,7 +158,7 @@ class Sheet:
                 self.text(x + i + 0.5, y - 0.4, shown, color=color)
 
     def matrix(self, x: float, y: float, values: np.ndarray) -> None:
-        """Whole numbers; the zeros are pale and the others marked."""
+        """Draw a matrix of whole numbers; zeros are pale and the others marked."""
         for i, row in enumerate(values):
             for j, value in enumerate(row):
                 ink = MARKED if value else PLAIN._replace(text="#b5b5b5", edge="#c9c9c9")

@@ -29,7 +29,7 @@ UNPULLED = "listops-without-pull"
 
 
 def end_to_end(results: Path, quick: bool = False) -> list[Path]:
-    """Which seeds are certified, and what stops the others: the cases of depth 1, or the gate."""
+    """The table of seeds certified end to end, and what stops the others: depth 1, or the gate."""
     tasks, seeds, fewer = list(CATALOG), published.SEEDS, ()
     if quick:
         tasks, seeds, fewer = ["boolean"], seeds[:2], (("epochs", 20),)
@@ -62,7 +62,7 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
 
 
 def collect(folder: Path, seeds: Iterable[int]) -> Record:
-    """What a run came to, from the files that it has written."""
+    """The record of a run, from the files that it has written."""
     run = read_record(folder / "run.json")
     return {
         "algebra": run["algebra"]["name"],
@@ -88,7 +88,7 @@ def has_constructed_gate(path: Path) -> bool:
 
 
 def stopped_by(seed: Record) -> str:
-    """What keeps a seed from being exact. With every row of depth 1 right, it is the gate."""
+    """The reason why a seed is not exact. If every row of depth 1 is right, it is the gate."""
     if seed["verdict"] == "exact":
         return ""
     if seed["rows_right"] == seed["rows"]:
@@ -112,7 +112,7 @@ def _cells(seed: Record) -> list[str]:
 
 
 def _record(run: Run, name: str) -> Record:
-    """Of a run that has ended here, or as it is shipped."""
+    """The record of a run that has ended here, else the shipped one."""
     if all((run.folder / f"{seed}.json").exists() for seed in run.seeds):
         return collect(run.folder, run.seeds)
     return _shipped(name)

@@ -1,4 +1,5 @@
-"""How the gate may learn, end to end: every estimator tuned with one budget, judged on fresh seeds.
+"""Compares estimators for the gate, end to end: each is tuned with one budget and judged on fresh
+seeds.
 
 For each task and estimator, SETTINGS random settings are drawn from its space and each is trained
 from the seeds kept for tuning; the one with the most certified seeds is trained from fresh ones.
@@ -113,7 +114,7 @@ def train_rows(
     device: str,
     doing: str = "",
 ) -> list[Record]:
-    """Train a row for each seed and its setting, all at once; what came of each."""
+    """Train a row for each seed and its setting, all at once; returns the outcome of each."""
     algebra, recipe = CATALOG[task](), study_recipe(task, name)
     names = settings[0].keys()
     varied = {name: torch.tensor([row[name] for row in settings], device=device) for name in names}
@@ -147,7 +148,7 @@ def _exact(task: str, weights: Weights, depth_one: bool) -> bool:
 
 
 def tune(task: str, name: str, device: str) -> Record:
-    """Which of the random settings certifies the most seeds."""
+    """Train the random settings of an estimator, and record how many seeds each certifies."""
     settings, each = settings_to_try(task, name), len(TUNING_SEEDS)
     seeds = [*TUNING_SEEDS] * len(settings)
     of_rows = [setting for setting in settings for _ in TUNING_SEEDS]
@@ -162,7 +163,7 @@ def tune(task: str, name: str, device: str) -> Record:
 
 
 def judge(task: str, name: str, chosen: Mapping[str, float], device: str) -> Record:
-    """The chosen setting, from the fresh seeds."""
+    """Train the chosen setting on the fresh seeds, and record the outcomes."""
     settings = [chosen] * len(FRESH_SEEDS)
     rows = train_rows(task, name, FRESH_SEEDS, settings, device, ", judging")
     kept = ("seed", "exact", "depth one", "gate")

@@ -80,7 +80,7 @@ def _draw_tree(
     middle: float,
     top: float,
 ) -> None:
-    """What is left of the circuit. `step` reduces it next, `before` has just reduced it."""
+    """Draw what is left of the circuit. `step` reduces it next, `before` has just reduced it."""
     algebra = graph.expression.algebra
     leaves = sum(kind_of(algebra, symbol) == "value" for symbol in state)
     next_leaf = iter(np.arange(leaves) - (leaves - 1) / 2)

@@ -56,5 +56,5 @@ def write_record(path: Path, record: Record) -> None:
 
 
 def find_record(path: Path) -> Record | None:
-    """What `write_record` wrote there, if anything."""
+    """The record that `write_record` wrote to a path; None if there is no file."""
     return json.loads(path.read_text()) if path.exists() else None

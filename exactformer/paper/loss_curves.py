@@ -32,7 +32,7 @@ COLUMNS = "task,seed,step,loss,depth 1 wrong,depth 2 wrong"
 
 
 class Recorder(Observer):
-    """Keeps what every seed says of itself at its evaluations, if these follow a joint step."""
+    """Records every seed's loss and errors at those evaluations that follow a joint step."""
 
     def __init__(self, cases: int, recipe: EndToEnd) -> None:
         self.cases, self.recipe = cases, recipe

@@ -1,4 +1,4 @@
-"""The figures that have axes: what was learned, and how."""
+"""The figures that have axes: results and curves of training."""
 
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,9 @@ def _learning(curves: Curves) -> Figure:
 
 
 def _least_loss(task: str) -> float:
-    """Of a joint step: probabilities are squeezed, so that no answer has a loss of zero."""
+    """The least loss of a joint step: probabilities are squeezed, so that no answer has a loss of
+    zero.
+    """
     recipe = end_to_end_recipe(CATALOG[task]())
     return -(recipe.blended_weight + recipe.depth_two_weight) * float(np.log(1 - recipe.margin))
 

@@ -33,7 +33,7 @@ class Run:
         return recipe_by_method(self.method, CATALOG[self.task](), dict(self.settings))
 
     def __str__(self) -> str:
-        """The command."""
+        """The command line of the run."""
         seeds = ",".join(map(str, self.seeds))
         words = ["exactformer train", self.task, "--seeds", seeds, "--out", str(self.folder)]
         if self.method != "staged":
@@ -62,7 +62,9 @@ def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list
 
 
 def _parts(run: Run, count: int) -> list[Run]:
-    """Some of the seeds each, in folders within that of the run; or the run, if it has begun."""
+    """Split a run into runs of some of the seeds each, in folders within its own; the run itself if
+    it has begun.
+    """
     if (run.folder / RUN).exists() or run.method != "staged" or count < 2:
         return [run]
     shares = [run.seeds[i::count] for i in range(min(count, len(run.seeds)))]
@@ -80,8 +82,8 @@ def _do(run: Run) -> None:
 
 
 def _join(run: Run, parts: Sequence[Run]) -> None:
-    """The files of all parts as those of one run, whose description comes last: without it the
-    parts are still there.
+    """Join the files of all parts into one run. Its description is written last, so that an
+    interrupted join can be repeated.
     """
     if parts == [run]:
         return

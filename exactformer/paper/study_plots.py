@@ -26,8 +26,8 @@ Counts = dict[int, Sequence[int]]  # by depth: how many are right, and of how ma
 
 
 def counts_of_best(task: str, network: str) -> Counts:
-    """Of the seed with the best training accuracy at either rate, which is one that is kept; past
-    the tables' depths as far as it was tried. Nothing for a network that the task does not have.
+    """Counts of right answers by depth, of the seed with the best training accuracy at either rate,
+    as far beyond the tables' depths as it was tried. Empty if the task does not have this network.
     """
     names = [recipe_for(task, network, rate).name for rate in RATES]
     found = [record for name in names if (record := find_record(SHIPPED / f"{name}.json"))]

@@ -34,7 +34,7 @@ at depth 1, 5.00, leaves no room for a third operand.
 
 
 def _growth() -> list[str]:
-    """How well the logarithm of the paper's mean tokens is a line in functions of the depth."""
+    """How linear the logarithm of the paper's mean tokens is in functions of the depth, as R²."""
     rows = []
     for task, means in published.MEAN_TOKENS.items():
         depths = np.arange(1, len(means) + 1)

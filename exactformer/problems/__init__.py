@@ -1,1 +1,1 @@
-"""The same problems for language models: rows, prompts, data sets, and the score of predictions."""
+"""Problems for language models: rows, prompts, data sets, and the score of predictions."""

@@ -67,7 +67,7 @@ def _final(value: Pattern, text: str) -> str | None:
 
 
 def _in_braces(text: str, start: int) -> str:
-    """What follows an opening brace, up to the brace that closes it or to the end."""
+    """The text behind an opening brace, up to the brace that closes it or to the end."""
     depth = 1
     for i in range(start, len(text)):
         depth += (text[i] == "{") - (text[i] == "}")

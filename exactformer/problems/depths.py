@@ -7,7 +7,7 @@ from exactformer.domains.sampling import DEEPEST
 
 
 def read_depths(text: str) -> list[int]:
-    """Ascending, each once."""
+    """Read depths into ascending numbers, each once."""
     found: set[int] = set()
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d{1,9})(?:\s*-\s*(\d{1,9}))?\s*", part)
@@ -23,7 +23,7 @@ def read_depths(text: str) -> list[int]:
 
 
 def format_depths(depths: Sequence[int]) -> str:
-    """As `read_depths` reads them."""
+    """Write depths in the form that `read_depths` reads."""
     parts: list[list[int]] = []
     for depth in depths:
         if parts and depth == parts[-1][-1] + 1:

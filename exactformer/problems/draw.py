@@ -56,7 +56,7 @@ def problems(
 def expressions(
     algebra: Algebra, depth: int, count: int, seed: int = 0, *, balanced: bool = False
 ) -> Iterator[Expression]:
-    """The expressions of one depth alone."""
+    """The drawn expressions of one depth."""
     if balanced:
         yield from draw_balanced(algebra, depth, count, np.random.default_rng([seed, depth]))
         return

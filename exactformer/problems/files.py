@@ -24,7 +24,7 @@ NO_PARQUET = "Parquet needs pyarrow: pip install 'exactformer[data]'"
 
 
 def write_problems(problems: Iterable[Problem], path: Path, format: FileFormat) -> int:
-    """Write a file, which has its name when it is whole; returns how many rows."""
+    """Write a file, which gets its name when it is complete; returns the number of rows."""
     with new_file(path) as unfinished:
         if format == "parquet":
             return _write_parquet(problems, unfinished)
@@ -33,7 +33,7 @@ def write_problems(problems: Iterable[Problem], path: Path, format: FileFormat) 
 
 
 def write_lines(problems: Iterable[Problem], file: IO[str], format: FileFormat) -> int:
-    """The same into an open text file, where the format is one of lines."""
+    """Write problems to an open text file, in a format of lines; returns their number."""
     if format == "parquet":
         raise ValueError("Parquet is no text: expected a file for it, with --out")
     rows = iter(problems)
@@ -67,7 +67,9 @@ def _write_parquet(problems: Iterable[Problem], path: Path) -> int:
 
 
 def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
-    """The rows of a file in any of the formats. Each must be one of the algebra, with its value."""
+    """Read the rows of a file in any of the formats. Each must be an expression of the algebra with
+    its right value.
+    """
     with Lines.of(path) as file:
         if file.header.startswith(b"PAR1"):
             rows = [_parquet_row(path, *row, algebra) for row in enumerate(_parquet(path), start=1)]
@@ -79,7 +81,7 @@ def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
 
 
 def is_rows(header: bytes) -> bool:
-    """Whether a file of this first line is one of problems."""
+    """Whether a file with this first line is a file of problems."""
     return header == HEADER.encode() or header.startswith((b"PAR1", b'{"id":'))
 
 
@@ -92,7 +94,7 @@ def require_different(path: Path, ids: Iterable[str]) -> None:
 
 
 def json_line(line: bytes, number: int) -> tuple[str, Place]:
-    """A line's text, and the JSON that it is; an error shows the line and its number."""
+    """The text of a line, and its JSON value; an error shows the line and its number."""
     text = decode(line, number).rstrip("\r")
     try:
         return text, Place(read_json(text))
@@ -115,7 +117,7 @@ def _tsv_line(line: bytes, number: int) -> tuple[str, Place]:
 
 
 def _located(text: str, row: Place, number: int, algebra: Algebra) -> Problem:
-    """A row; an error in its expression has a caret where that goes wrong in the line."""
+    """Read a row; an error in its expression has a caret at its place in the line."""
     try:
         return _problem(row, algebra)
     except ExpressionError as error:
@@ -145,7 +147,7 @@ def _parquet_row(path: Path, number: int, row: dict[str, Any], algebra: Algebra)
 
 
 def _problem(row: Place, algebra: Algebra) -> Problem:
-    """A row that says what is so: its depth, its tokens and its value are the expression's."""
+    """A checked row: its depth, its tokens and its value must be those of its expression."""
     found = row.fields(COLUMNS)
     expression = parse(algebra, found["expression"].text())
     facts = {"depth": expression.depth, "tokens": len(expression), "value": evaluate(expression)}

@@ -26,7 +26,9 @@ MOST_TOKENS = 4096  # that a model may generate before its answer
 def splits(
     algebra: Algebra, depths: Sequence[int], count: int, seed: int, *, balanced: bool
 ) -> dict[str, list[Problem]]:
-    """`test` is what `problems` gives; `validation` has other expressions of the same depths."""
+    """The splits: `test` is drawn by `problems`; `validation` has other expressions of the same
+    depths.
+    """
     if shallow := [depth for depth in depths if depth <= TRAINING[-1]]:
         raise ValueError(
             f"expected depths of {TRAINING[-1] + 1} or more, found {shallow[0]}: "

@@ -1,9 +1,4 @@
-"""Problems without end for reinforcement learning, in the manner of reasoning-gym.
-
-`ProblemSet(...)[i]` is a question, its answer and facts about it; `score_answer` is 1 for the right
-value and 0 for anything else. It needs nothing installed. `register()` makes the same known to
-reasoning-gym, as "exactformer".
-"""
+"""Endless problems for reinforcement learning, with the interface of reasoning-gym."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,8 +20,8 @@ LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)  # greatest depth at each level of t
 
 @dataclass
 class ProblemConfig:
-    """Which problems: `algebra` is the name of one that is built in, the path of a `.toml` file
-    that defines one, or an algebra itself.
+    """The settings of a data set: `algebra` is the name of one that is built in, the path of a
+    `.toml` file that defines one, or an algebra itself.
     """
 
     algebra: str | Algebra = "listops"
@@ -52,7 +47,7 @@ class ProblemConfig:
 
 
 def entry(algebra: Algebra, min_depth: int, max_depth: int, seed: int, i: int) -> dict[str, Any]:
-    """The i-th problem of a seed: its depth is uniform, its expression as `draw` has it."""
+    """The i-th problem of a seed: its depth is uniform, its expression is drawn by `draw`."""
     rng = np.random.default_rng([seed, i])
     depth = int(rng.integers(min_depth, max_depth + 1))
     (expression,) = draw(algebra, depth, 1, rng)
@@ -68,7 +63,7 @@ def score(algebra: Algebra, answer: str | None, right: str) -> float:
 
 
 class ProblemSet:
-    """A list of problems that are drawn when they are asked for; the same seed, the same list."""
+    """A list of problems that are drawn on access; equal seeds give equal lists."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""How many predictions of anybody's model are right, by depth."""
+"""Scores the predictions of any model, by depth."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,7 +149,7 @@ def _logged(row: Place) -> tuple[str, str, str]:
 
 
 def _predicted(row: Place) -> tuple[str, str]:
-    """What was predicted: text, a whole number, or null for no answer."""
+    """The prediction of a row: text, a whole number, or null for no answer."""
     fields = row.fields(("id", "prediction"))
     found = fields["prediction"]
     if found.value is None:

@@ -1,4 +1,4 @@
-"""A problem in words, on one line: what the operators mean, the expression, and what to answer."""
+"""Prompts: the meaning of the operators, the expression, and what to answer, on one line."""
 
 from functools import lru_cache
 
@@ -26,7 +26,7 @@ RULES = {  # of operators that follow one by name
 
 
 def prompt(algebra: Algebra, expression: str) -> str:
-    """What a language model is asked; the answer is one of the algebra's values."""
+    """The prompt for a language model; the answer is one of the algebra's values."""
     return f"{instruction(algebra)} Expression: {expression} Answer:"
 
 
@@ -38,7 +38,7 @@ def spellings(algebra: Algebra) -> dict[str, str]:
 
 @lru_cache(maxsize=64)
 def instruction(algebra: Algebra) -> str:
-    """What the operators mean, and what counts as an answer."""
+    """The part of a prompt that says what operators mean and what counts as an answer."""
     # Which of the built-in algebras this is, or a variant of; empty for one of a user's.
     family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
@@ -51,7 +51,7 @@ def instruction(algebra: Algebra) -> str:
 
 
 def _precedence(algebra: Algebra) -> str:
-    """What belongs together where parentheses are left out."""
+    """The part of a prompt that says how operators group where parentheses are left out."""
     grouped = {"left": "grouping from the left", "right": "grouping from the right"}
     levels = [
         f"{', '.join(level.operators)} ({grouped.get(level.direction, 'before one operand')})"
@@ -77,7 +77,7 @@ def _meaning(algebra: Algebra, family: str, operator: Operator) -> str:
 
 
 def _spelled_out(algebra: Algebra, operator: Operator) -> str:
-    """Every case as an equation."""
+    """The table of an operator in words, every case as an equation."""
     cases = []
     if not operator.unbounded:
         for operands, result in operator.cases(len(algebra.values), every_order=operator.ordered):

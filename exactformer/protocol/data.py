@@ -47,7 +47,7 @@ class Problems:
 
     @cached_property
     def members(self) -> list[NDArray[np.int64]]:
-        """The problems with each value that occurs."""
+        """Indices of the problems of each value that occurs."""
         return [np.flatnonzero(self.values == value) for value in np.unique(self.values)]
 
 
@@ -78,13 +78,14 @@ def of_expressions(algebra: Algebra, expressions: Sequence[Expression]) -> Probl
 
 @lru_cache(maxsize=8)
 def depths_one_and_two(algebra: Algebra) -> Problems:
-    """All problems of depth 1, then all of depth 2, these in an order that is random but fixed."""
+    """All problems of depth 1, then all of depth 2 in a random but fixed order."""
     two = every(algebra, 2)
     return every(algebra, 1) + two[np.random.default_rng(0).permutation(len(two))]
 
 
 def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.int64]:
-    """As many indices as problems, each value equally often (to within one), in random order.
+    """One index for each problem, in random order, such that each value occurs equally often (to
+    within one).
 
     Of a value with too many problems some are drawn, anew at each call; those of a value with too
     few are repeated.
@@ -98,7 +99,9 @@ def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.i
 
 
 def _quota(count: int, classes: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """How many of each class, together `count`; chance decides which have one more."""
+    """Number of problems of each class, `count` in all; chance decides which classes have one
+    more.
+    """
     quota = np.full(classes, count // classes)
     quota[rng.permutation(classes)[: count % classes]] += 1
     return quota
@@ -173,7 +176,7 @@ def _draw_operators(
 
 @lru_cache(maxsize=8)
 def _tables(algebra: Algebra) -> NDArray[np.int64]:
-    """The value for every operator, arity and operands; those past the arity are written as 0."""
+    """Value by operator, arity and operands; operands beyond the arity are written as 0."""
     m, values = algebra.require_fan_in(), len(algebra.values)
     tables = np.zeros((len(algebra.operators), m + 1, *[values] * m), dtype=np.int64)
     for o, operator in enumerate(algebra.operators):
@@ -213,7 +216,9 @@ class Batches:
         self.depths.copy_(torch.from_numpy(np.stack([problems.depths for problems in sets])))
 
     def arrange(self, orders: Sequence[np.ndarray]) -> None:
-        """The last batch is filled up with -1, which counts for nothing."""
+        """Set the order of the problems of an epoch; the last batch is filled up with -1, which has
+        weight 0.
+        """
         missing = self.batches * self.size - self.count
         filled = [np.pad(order, (0, missing), constant_values=-1) for order in orders]
         self.order.copy_(torch.from_numpy(np.stack(filled)).view_as(self.order))

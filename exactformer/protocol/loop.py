@@ -117,8 +117,8 @@ def train_network(
     report: Callable[[str], None],
     about: Mapping[str, Any] = MappingProxyType({}),
 ) -> State:
-    """Train, or resume, the run in `folder`; its file is written some BLOCKS times on the way. What
-    more there is to say `about` the run is kept with it, and must be the same to go on.
+    """Train, or resume, the run in `folder`; its file is written some BLOCKS times on the way.
+    `about` is stored with the run, and must be equal to resume it.
     """
     path = None if folder is None else folder / "state.safetensors"
     header = {"recipe": asdict(recipe), "seeds": list(seeds), **about}
@@ -130,7 +130,9 @@ def train_network(
     one = every(algebra, 1)
 
     def epoch_sets(epoch: int) -> tuple[list[Problems], list[np.random.Generator]]:
-        """Each seed's problems of an epoch, those of depth 1 first, and what shuffles them."""
+        """The problems of an epoch for each seed, those of depth 1 first, and the generators that
+        shuffle them.
+        """
         rngs = [np.random.default_rng([seed, epoch]) for seed in seeds]
         if not recipe.sampled:
             return [depths_one_and_two(algebra)] * len(seeds), rngs

@@ -23,7 +23,7 @@ MakeModule = Callable[[], nn.Module]
 
 
 class ModuleNetwork:
-    """What training asks of a network, for a function that makes a module.
+    """Adapts a function that makes a module to the interface of a network in training.
 
     `batched` says whether all seeds run as one; a module with an operation that cannot, such as a
     recurrent one of torch, runs seed by seed.
@@ -49,7 +49,7 @@ class ModuleNetwork:
     def forward(
         self, p: Mapping[str, Tensor], inputs: Inputs, training: bool = False
     ) -> tuple[Tensor, Tensor]:
-        """Logits of the values; there is no penalty, and depths are not told."""
+        """Logits of the values; there is no penalty, and the module is not given depths."""
         mask = inputs.tokens >= 0
         tokens = inputs.tokens.long() * mask
         self.module.train(training).to(tokens.device)
@@ -64,12 +64,12 @@ class ModuleNetwork:
         return functional_call(self.module, dict(p), (tokens, mask))
 
     def _all_seeds(self, p: Mapping[str, Tensor], tokens: Tensor, mask: Tensor) -> Tensor:
-        """As one, for which attention must go without its kernels for a single model."""
+        """Run all seeds as one. Attention then cannot use its kernels for a single model."""
         with sdpa_kernel(SDPBackend.MATH), _without_fast_path():
             return vmap(self._one_seed, randomness="different")(dict(p), tokens, mask)
 
     def _try_out(self) -> None:
-        """A module that does not fit is refused before anything is trained."""
+        """Raise an error for a module with the wrong interface, before anything is trained."""
         tokens, mask = torch.zeros(2, 3, dtype=torch.int64), torch.ones(2, 3, dtype=torch.bool)
         before = {name: buffer.clone() for name, buffer in self.module.named_buffers()}
         with torch.no_grad():
@@ -113,7 +113,7 @@ class ModuleNetwork:
 
 @contextmanager
 def _without_fast_path() -> Iterator[None]:
-    """The fast path of torch's encoder layers has no rule for several seeds."""
+    """Turn off the fast path of torch's encoder layers, which cannot run several seeds as one."""
     before = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -123,7 +123,9 @@ def _without_fast_path() -> Iterator[None]:
 
 
 def _made(make: MakeModule, generator: torch.Generator) -> nn.Module:
-    """A module whose random start follows from the generator's seed, and leaves torch's alone."""
+    """Make a module with random parameters that depend on the generator's seed only; torch's global
+    generator is not changed.
+    """
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(generator.initial_seed())
         module = make()

@@ -1,4 +1,4 @@
-"""A trained network as something that predicts."""
+"""A trained network as a predictor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ def answers(
     expressions: Sequence[Expression],
     memory: int = MEMORY,
 ) -> NDArray[np.int64]:
-    """What every seed answers to every expression, (S, expressions), as indices of values."""
+    """Every seed's answer to every expression, (S, expressions), as value indices."""
     S, device = len(one := next(iter(parameters.values()))), one.device
     found = np.zeros((S, len(expressions)), dtype=np.int64)
     order = sorted(range(len(expressions)), key=lambda i: len(expressions[i]))

@@ -13,7 +13,7 @@ SAMPLED = 8800  # so many
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How long and how a network is trained."""
+    """Length and settings of a network's training."""
 
     epochs: int
     batch: int = 500
@@ -29,7 +29,9 @@ class Recipe:
 
 
 def default_recipe(algebra: Algebra) -> Recipe:
-    """The paper's for its three tasks; for any other algebra, as for the one most like it."""
+    """The paper's recipe for its three tasks; for any other algebra, that of the most similar
+    task.
+    """
     algebra.require_listable(every_order=True)
     sampled = SAMPLED if problems_of_depth(algebra, 2) > MOST_DEPTH_TWO else 0
     return Recipe(epochs=EPOCHS.get(algebra.name, EPOCHS["listops"]), sampled=sampled)

@@ -1,4 +1,4 @@
-"""What a network must offer to be trained, and the state of its training, in memory and on disk."""
+"""The interface of a network in training, and the state of its training, in memory and on disk."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Inputs(NamedTuple):
 
 
 class Network(Protocol):
-    """What training asks of a network. `modules.py` makes one of any module of torch, and
+    """The interface of a network in training. `modules.py` makes one of any module of torch, and
     `exactformer.baselines` has some that are written for many seeds.
     """
 
@@ -52,7 +52,7 @@ class Network(Protocol):
 
 @dataclass
 class State:
-    """All that is needed to resume training; the seeds' axis comes first in every tensor."""
+    """The state needed to resume training; the seeds' axis comes first in every tensor."""
 
     parameters: Parameters
     mean: Parameters  # Adam's moments
@@ -92,12 +92,12 @@ class State:
 
     @classmethod
     def read(cls, path: Path, header: dict[str, Any], start: "State") -> "State":
-        """The state in a file, in place of that of `start`, whose tensors have the same shapes."""
+        """The state in a file. Its tensors must have the shapes of those of `start`."""
         try:
             found, tensors = read_safetensors(path, "pt", FORMAT)
             fields = Place(found).fields(("format", *header, *cls.PLAIN, "sha256"))
             if found.pop("sha256") != _content(found, tensors):
-                raise ValueError("its content is not what its sha256 was made of")
+                raise ValueError("its content does not match its sha256")
             for key, value in header.items():
                 if found[key] != value:
                     raise ValueError(f"expected a run with {key} {value}, found {found[key]}")
@@ -135,7 +135,7 @@ def _content(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
 
 
 def _epoch(place: Place) -> dict[str, Any]:
-    """A point of the curve: its epoch, and a number of each seed for all else."""
+    """A point of the curve: its epoch, and a number for each seed in every other field."""
     for name, field_ in place.fields(("epoch", "loss", "depth 1", "depth 2")).items():
         if name == "epoch":
             field_.whole()

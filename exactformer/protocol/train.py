@@ -1,4 +1,4 @@
-"""The door: a network in, trained seeds out."""
+"""Trains a network under the paper's protocol: the main interface of this package."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -36,15 +36,15 @@ class Trained:
 
     @property
     def fitted(self) -> bool:
-        """Whether it counts, by the paper's rule."""
+        """Whether the seed fits its training problems, by the paper's rule."""
         return min(self.accuracy) >= FITTED
 
     def predict(self, expressions: Sequence[Expression], /) -> list[str | None]:
-        """The best epoch's answers."""
+        """The answers at the best epoch."""
         return self.best.predict(expressions)
 
     def module(self) -> nn.Module:
-        """The module with the parameters of the best epoch, to go on with."""
+        """The module with the parameters of the best epoch, to be used further."""
         network = self.best.network
         if not isinstance(network, ModuleNetwork):
             raise ValueError("this network was not made of a module")

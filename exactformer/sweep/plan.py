@@ -1,4 +1,4 @@
-"""What a sweep consists of: every combination of settings, with the seeds in blocks."""
+"""Plans a sweep: every combination of settings, with the seeds in blocks."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Setting = tuple[tuple[str, str], ...]  # names and words, as on a command line
 
 @dataclass(frozen=True)
 class Shard:
-    """One setting and a block of seeds: a run of `exactformer train`."""
+    """One setting and a block of seeds, which is one run of `exactformer train`."""
 
     algebra: Algebra
     setting: Setting
@@ -24,7 +24,7 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Its folder within that of the sweep."""
+        """Name of the shard's folder within that of the sweep."""
         return f"{setting_name(self.setting)}/{self.seeds[0]}-{self.seeds[-1]}"
 
     @property
@@ -44,8 +44,9 @@ def plan(
     block: int,
     device: str = "cpu",
 ) -> list[Shard]:
-    """The shards of a sweep, all settings of the first seeds before the next seeds: then a sweep
-    that is stopped has as much of each. Every recipe is made once, so that a mistake shows here.
+    """The shards of a sweep. All settings of the first seeds come before the next seeds, so that a
+    sweep that is stopped has equally many of each. Every recipe is made once, so that a mistake
+    shows here.
     """
     if block < 1:
         raise ValueError(f"expected a block of 1 or more seeds, found {block}")

@@ -1,4 +1,4 @@
-"""What became of the seeds of a sweep, by setting, as a table.
+"""The results of a sweep as a table: certified seeds by setting.
 
 A record says "exact" of weights that may since have been removed or replaced. So each seed's
 weights and proof are read too, and its proof is verified, before it counts.
@@ -32,11 +32,11 @@ class Row:
 
     @property
     def at_first(self) -> int:
-        """How many are certified at their first attempt."""
+        """Number of seeds certified at their first attempt."""
         return sum(record["attempt"] == 1 for record in self.certified)
 
     def of_certified(self, field: str) -> list[float]:
-        """A number of each certified seed."""
+        """The values of one field over all certified seeds."""
         return [record[field] for record in self.certified]
 
     @property
@@ -67,7 +67,7 @@ def read_rows(folder: Path, shards: Sequence[Shard]) -> list[Row]:
 
 
 def write_results(folder: Path, rows: Sequence[Row]) -> list[Path]:
-    """The table, in Markdown and CSV."""
+    """Write the table, in Markdown and CSV."""
     cells = [row.cells for row in rows]
     csv = "\n".join(quoted([HEADER, *cells])) + "\n"
     markdown = "\n".join(table(HEADER, cells))

@@ -32,8 +32,8 @@ Files = dict[str, bytes]
 
 
 def run_shard(shard: Shard, folder: Path | None = None, device: str = "cpu") -> Files:
-    """Train the seeds of a shard: all files of its run by name, checkpoints aside. With a folder
-    of a sweep it runs in there, and goes on from what it finds.
+    """Train the seeds of a shard and return the files of the run by name, without checkpoints. With
+    the folder of a sweep, it runs and resumes in there.
     """
     if folder is None:
         with TemporaryDirectory() as temporary:
@@ -44,8 +44,8 @@ def run_shard(shard: Shard, folder: Path | None = None, device: str = "cpu") -> 
 
 
 def save_shard(folder: Path, shard: Shard, files: Mapping[str, bytes]) -> None:
-    """Write the files that `run_shard` gave elsewhere into the folder of a sweep: the records of
-    seeds last, since a seed that has one is finished.
+    """Write the files that `run_shard` returned elsewhere into the folder of a sweep: the records
+    of seeds last, since a seed that has a record is finished.
     """
     out = folder / shard.name
     out.mkdir(parents=True, exist_ok=True)
@@ -76,8 +76,8 @@ def claim(
     *,
     elsewhere: bool = False,
 ) -> list[Shard]:
-    """The shards of a sweep, whose description is in the folder then; a folder with another sweep
-    is refused. One that runs elsewhere needs no device here.
+    """The shards of a sweep, after writing its description into the folder; a ValueError if the
+    folder holds another sweep. A sweep that runs elsewhere needs no device here.
     """
     kind = device.partition(":")[0]
     if kind not in BLOCKS:
@@ -108,7 +108,7 @@ def claim(
 
 
 class Progress:
-    """How many seeds are finished, by their records on the disk; a line now and then."""
+    """Counts finished seeds by their records on the disk, and prints a line now and then."""
 
     def __init__(self, shards: Sequence[Shard], folder: Path) -> None:
         self.folder, self.shards = folder, list(shards)
@@ -134,7 +134,7 @@ class Progress:
 def _run_here(
     shards: Sequence[Shard], folder: Path, device: str, workers: int | None, progress: Progress
 ) -> None:
-    """`workers` shards at a time: by default one for each core, and up to SHARING for a GPU."""
+    """Run `workers` shards at a time: by default one for each core, and up to SHARING for a GPU."""
     if workers is None:
         cores = os.cpu_count() or 1
         workers = cores if device == "cpu" else min(cores, SHARING)
@@ -154,7 +154,7 @@ def _run_quietly(shard: Shard, folder: Path, device: str) -> None:
 def _run_on_cluster(
     address: str, shards: Sequence[Shard], folder: Path, device: str, progress: Progress
 ) -> None:
-    """A shard for each CPU at a time, and up to SHARING for each GPU."""
+    """Run a shard on each CPU of a cluster at a time, and up to SHARING on each GPU."""
     kind = device.partition(":")[0]  # which one is for the cluster to choose
     gpus = 0 if kind == "cpu" else 1 / SHARING
     with connected(address) as cluster, bar() as tell:

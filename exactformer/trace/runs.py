@@ -36,10 +36,9 @@ def trace(
     iterations: Iterations = "depth",
     observe: Callable[[Any], None] = lambda step: None,
 ) -> Trace[Any]:
-    """Run one expression, keeping what `iterate` of its layer returns. By the logarithm, weights
-    have to be certified.
-
-    `observe` sees each iteration as soon as it is there; it may raise to put an end to a long run.
+    """Run one expression and keep the results of `iterate` of its layer. The logarithmic layer
+    requires certified weights. `observe` gets each iteration at once; it may raise to end a long
+    run.
     """
     weights = fixed(weights)
     X, inside = initial_state([expression], weights)
@@ -136,7 +135,7 @@ def _spread(numbers: dict[int, int], n: int) -> list[int]:
 
 
 def _held(step: speculate.Step | precedence.Step) -> list[list[tuple[int, bool]]]:
-    """The entries of each span: where they stand, and whether they are holes."""
+    """The entries of each span: their positions, and whether they are holes."""
     held: list[list[tuple[int, bool]]] = [[] for _ in step.holes]
     for place, is_hole, number in zip(*(part.tolist() for part in step.entries[:3]), strict=True):
         held[number - 1].append((place, is_hole))
@@ -144,7 +143,7 @@ def _held(step: speculate.Step | precedence.Step) -> list[list[tuple[int, bool]]
 
 
 def _map(algebra: Algebra, results: list[int]) -> dict[str, str | None]:
-    """What a span is worth by the value in its hole."""
+    """The value of a span by the value in its hole."""
     names = [*algebra.values, None]
     return {value: names[result] for value, result in zip(algebra.values, results, strict=False)}
 
@@ -152,8 +151,8 @@ def _map(algebra: Algebra, results: list[int]) -> dict[str, str | None]:
 def _folded_spans(
     algebra: Algebra, step: precedence.Step
 ) -> tuple[dict[int, int], list[FoldedSpan]]:
-    """The number of the span that each token is in, by position; and what happened to each span, in
-    the order of the text. Parentheses around a single span that are counted only are left out.
+    """The number of the span of each token, by position; and the record of each span, in the order
+    of the text. Implied parentheses around a single span are left out.
     """
     names, space = [*algebra.values, None], "" if packs(algebra) else " "
     symbols = [algebra.vocabulary[token] for token in step.written.ids.flatten().tolist()]
@@ -194,7 +193,7 @@ def _folded_spans(
 
 
 def _composed(algebra: Algebra, step: precedence.Step, acts: range) -> dict[str, str | None]:
-    """What a span is worth by the value in its hole: its steps, one after the other."""
+    """The value of a span by the value in its hole: the composition of its steps."""
     results = torch.arange(len(algebra.values) + 1, device=step.M.device)
     for i in acts:
         results = step.M[i][results]
@@ -202,7 +201,9 @@ def _composed(algebra: Algebra, step: precedence.Step, acts: range) -> dict[str,
 
 
 def _fold(algebra: Algebra, step: precedence.Step, acts: range, space: str) -> list[str]:
-    """The operators of a span as they act, with what is known up to its hole."""
+    """The operators of a span in the order in which they act, with the values known up to its
+    hole.
+    """
     folds, names = step.folds, [*algebra.values, UNKNOWN]
     acted: list[str] = []
     before = HOLE

@@ -1,4 +1,4 @@
-"""What is kept of a run: the intermediates of each iteration, as text and as plain data."""
+"""A recorded run: the intermediates of each iteration, as text and as plain data."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ class TraceStep:
         return vars(self)
 
     def rows(self) -> dict[str, list[Any]]:
-        """What is shown of each position, by name; `·` where there is nothing."""
+        """The rows that are shown for each position, by name; `·` stands for an empty cell."""
         rows: dict[str, list[Any]] = {
             "tokens": self.tokens,
             "forward": self.forward,
@@ -58,7 +58,7 @@ class TraceStep:
         return rows | {"after": self.state}
 
     def events(self, algebra: Algebra) -> Iterator[str]:
-        """What each position of the mask received and became, in words."""
+        """The input and output of each position of the mask, in words."""
         for position in self.routed:
             yield (
                 f"cluster {self.clusters[position]}: {self.tokens[position]} at {position} "
@@ -113,7 +113,7 @@ class FoldedSpan(TracedSpan):
 
 
 class _SpanBySpan:
-    """An iteration in which spans are what happens; its other fields are by position."""
+    """An iteration that is recorded span by span; its other fields are by position."""
 
     spans: list[Any]
 
@@ -121,11 +121,11 @@ class _SpanBySpan:
         return vars(self) | {"spans": [vars(span) for span in self.spans]}
 
     def events(self, algebra: Algebra) -> Iterator[str]:
-        """What each span is, in words."""
+        """Each span in words."""
         yield from map(str, self.spans)
 
     def rows(self) -> dict[str, list[Any]]:
-        """What is shown of each position, by name; `·` where there is nothing."""
+        """The rows that are shown for each position, by name; `·` stands for an empty cell."""
         rows: dict[str, list[Any]] = {}
         for name, cells in vars(self).items():
             if name in ("forward", "backward", "mask"):
@@ -142,7 +142,7 @@ class SpanStep(_SpanBySpan):
     tokens: list[str]
     forward: list[int]  # A_1
     backward: list[int]  # A_2
-    numbers: list[int]  # of the span that each token is in; 0 for none
+    numbers: list[int]  # number of the span of each token; 0 for none
     mask: list[int]  # P
     spans: list[TracedSpan]
     state: list[str]  # X afterwards
@@ -154,9 +154,9 @@ class PlainStep(_SpanBySpan):
 
     tokens: list[str]
     levels: list[int]  # effective level of an operator; 0 for all else
-    opened: list[int]  # parentheses that are counted before a token,
-    closed: list[int]  # and after it
-    numbers: list[int]  # of the span that each token is in; 0 for none
+    opened: list[int]  # implied parentheses before a token
+    closed: list[int]  # implied parentheses after a token
+    numbers: list[int]  # number of the span of each token; 0 for none
     mask: list[int]  # P
     spans: list[FoldedSpan]
     state: list[str]  # X afterwards

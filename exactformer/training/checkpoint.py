@@ -24,13 +24,15 @@ from exactformer.weightfile import (
 
 FORMAT = "exactformer checkpoint 3"
 MEMORIES = ("memory", "rank_memory")  # of a seed's estimators
-SHAPELESS = ("t", "wrong")  # what a memory counts; the rest has the gate's shape
+SHAPELESS = ("t", "wrong")  # counters in a memory; all other tensors have the gate's shape
 GATES = ("gate", "rank")
 MOST_SEEDS = 1 << 20
 
 
 def write_checkpoint(path: Path, state: State, run: str) -> None:
-    """All that is needed to resume with the same bits; `run` is a hash of the run's description."""
+    """Write everything needed to resume with the same bits; `run` is a hash of the run's
+    description.
+    """
     tensors = {f"state/{name}": tensor.detach().cpu() for name, tensor in state.tensors.items()}
     plain = []
     for row, seed in enumerate(state.seeds):
@@ -46,14 +48,14 @@ def write_checkpoint(path: Path, state: State, run: str) -> None:
 
 
 def read_checkpoint(path: Path, run: str, start: State) -> State:
-    """The state in a file. `start` is the one that this run begins with: a checkpoint has some of
-    its seeds, and tensors of the same names, shapes and types.
+    """The state in a file. `start` is the initial state of this run: a checkpoint has some of its
+    seeds, and tensors of the same names, shapes and types.
     """
     try:
         header, tensors = read_safetensors(path, "pt", FORMAT)
         fields = Place(header).fields(("format", "run", "seeds", "sha256"))
         if header.pop("sha256") != _content(header, tensors):
-            raise ValueError(f"{path}: its content is not what its sha256 was made of")
+            raise ValueError(f"{path}: its content does not match its sha256")
         if fields["run"].value != run:
             raise ValueError(f"{path}: it belongs to another run than {path.parent / 'run.json'}")
         seeds = [_seed(place) for place in fields["seeds"].items(MOST_SEEDS)]
@@ -88,7 +90,7 @@ def _seed(place: Place) -> Seed:
 def _tensors(
     tensors: dict[str, torch.Tensor], seeds: list[Seed], start: State
 ) -> dict[str, torch.Tensor]:
-    """The tensors of the state, by name; those of a memory are put into it."""
+    """The tensors of the state by name; those of a memory are put into that memory."""
     state: dict[str, torch.Tensor] = {}
     rows = {f"{kind}/{row}": row for kind in MEMORIES for row in range(len(seeds))}
     for name, tensor in tensors.items():
@@ -106,7 +108,7 @@ def _tensors(
                 f"tensor {name}: expected float32 of the shape {expected}, "
                 f"found {tensor.dtype} of {tuple(tensor.shape)}"
             )
-        # What is learned by gradient may diverge; gates do not, nor what moves them.
+        # Parameters learned by gradient may diverge; gates and their estimators' states do not.
         if (before != "state" or key in GATES) and not tensor.isfinite().all():
             raise ValueError(f"tensor {name}: expected finite numbers, found others")
         if key in SHAPELESS and before != "state" and float(tensor) < 0:

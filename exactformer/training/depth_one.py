@@ -47,7 +47,7 @@ class Rows:
         return Rows(*(tensor.to(device) for tensor in tensors), slots=self.slots)
 
     def bags(self, G_R: Float[Tensor, " d"] | None) -> Float[Tensor, "B w S D"]:
-        """How often each token is in each slot of the span; the same for all rows of a bag."""
+        """Count of each token in each slot of the span; equal for all rows of a bag."""
         if G_R is None:
             bags = self.span.sum(1, keepdim=True)
         else:
@@ -58,7 +58,7 @@ class Rows:
 
     def cases(self, bags: Float[Tensor, "M B w S D"], seeds: int) -> list[Tensor]:
         """Tokens, bags, targets and weights of every case: (seeds, rows, D) each, with slots before
-        D for bags. These are each seed's own, or the same for all: M is the seeds' number or 1.
+        D for bags. The leading axis M is the number of seeds, or 1 if they are equal for all.
         """
         of_rows = (self.token, self.target, self.weight)
         token, target, weight = (t.flatten(0, 1).expand(seeds, -1, -1) for t in of_rows)
@@ -97,7 +97,8 @@ def depth_one_rows(algebra: Algebra) -> Rows:
 
 @torch.no_grad()
 def rank_errors(rows: Rows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
-    """Which rank gate distinguishes the spans of depth 1 that have different values?
+    """Error of each rank gate: how well it distinguishes spans of depth 1 that have different
+    values.
 
     The error of a gate is that of the best feedforward there could be behind it: one that gives
     each slot-wise bag the value that most spans with this bag have. It is 1 for a gate that counts
@@ -110,7 +111,7 @@ def rank_errors(rows: Rows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
 
 
 def _undecided(rows: Rows, gate: Tensor) -> Tensor:
-    """How many spans have another value than the commonest of their bag."""
+    """Number of spans whose value is not the commonest one of their bag."""
     bags = rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
     values = rows.target[:-1].sum(1)
     _, kind = torch.unique(hash_rows(bags.long()), return_inverse=True)

@@ -24,17 +24,17 @@ CACHED = 1 << 18  # numbers of a hidden layer that stay in a core's cache, with 
 
 
 class Batches:
-    """All cases, in every turn."""
+    """Batches of all cases in every step."""
 
     def __init__(self, cases: Sequence[Tensor]) -> None:
         self.cases = cases
 
     def turn(self) -> None:
-        """Nothing else comes up."""
+        """Do nothing: every step uses the same full batch."""
 
 
 class DrawnBatches(Batches):
-    """A few bags in every turn, drawn for each seed; the zero vector is in each batch."""
+    """Batches of a few bags drawn for each seed in every step, always with the zero vector."""
 
     def __init__(
         self, rows: Rows, bags: Tensor, seeds: Sequence[Seed], batch: int, turns: int
@@ -79,7 +79,7 @@ class DepthOneSteps:
         steps: Sequence[int],
         activation: str,
     ) -> None:
-        """`factors` are Adam's by step; `steps` says at which of them each seed is."""
+        """`factors` are Adam's, by step; `steps` is the present step of each seed."""
         self.batches, self.adam, self.factors = batches, adam, factors
         self.shapes = {name: tensors[name].shape for name in LEARNED}
         self.sizes = [tensors[name][0].numel() for name in LEARNED]
@@ -157,7 +157,7 @@ class DepthOneSteps:
 
 
 class _SomeSeeds:
-    """The gradients of a few seeds: of all tensors that a step needs, what these seeds have."""
+    """The gradients of a few seeds, with these seeds' part of all tensors that a step needs."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _SomeSeeds:
         memory: dict[str, Tensor],
         activation: str,
     ) -> None:
-        """`memory` is for numbers between; those of other seeds come into it later."""
+        """`memory` is scratch memory, which other groups of seeds use later."""
         self.P, self.of_P = learned["P"][some], gradients["P"][some]
         self.W_1, self.of_W_1 = (named["W_1"][some].flatten(1, 2) for named in (learned, gradients))
         self.b_1, self.of_b_1 = learned["b_1"][some], gradients["b_1"][some]
@@ -189,7 +189,7 @@ class _SomeSeeds:
         self.active = kept("active", wide) if self.square else self.hidden
 
     def find_gradients(self) -> None:
-        """Of the routes, and of all that is learned but the bits."""
+        """Compute the gradients of the routes and of all parameters but the bits."""
         torch.bmm(self.token, self.P, out=self.T)
         torch.mul(self.bag, self.T.unsqueeze(-2), out=self.H)
         H = self.H.flatten(2)

@@ -24,13 +24,15 @@ from exactformer.model.encode import encode, pad_slots
 from exactformer.training.state import stacked
 
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
-FEW = 1 << 15  # of these, what a core has done sooner than a GPU has been told what to do
+FEW = 1 << 15  # positions below which a core is faster than a GPU, whose launches cost time
 ODD = (0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64))  # to mix 64 bits with
 
 
 @dataclass(frozen=True)
 class GateProblem:
-    """One seed's weights and a few depth-2 expressions: which gate makes them come out right?"""
+    """The problem of finding a gate: one seed's weights, and a few depth-2 expressions with
+    targets.
+    """
 
     weights: Weights
     X: Tensor  # (s, n, D); all on the CPU
@@ -47,7 +49,7 @@ def gate_problem(
 def with_targets(
     algebra: Algebra, expressions: Sequence[Expression]
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Expressions one-hot, where they are, and what must become of them, as above."""
+    """Expressions as one-hot states, the mask of their positions, and their target states."""
     ids, inside = pad_slots(expressions)
     D = len(algebra.vocabulary)
     target = torch.zeros(*ids.shape, D)
@@ -61,8 +63,8 @@ def with_targets(
 def try_gates(
     problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str = "cpu"
 ) -> list[tuple[Tensor, Tensor]]:
-    """What becomes of each problem's expressions under its gates, (K, D): for each of them the
-    balanced error, and how many expressions come out right in every position.
+    """Try gates, (K, D), on each problem's expressions: for each gate the balanced error, and the
+    number of expressions that come out right in every position.
 
     The balanced error is the fraction of ones missed plus the fraction of zeros that became ones.
     Unbalanced, an output of zeros alone would seem nearly right.
@@ -82,19 +84,21 @@ def try_gates(
 def right_of(
     problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str = "cpu"
 ) -> list[int]:
-    """How many expressions of each problem come out right in every position under its gate."""
+    """Number of expressions of each problem that come out right in every position under its
+    gate.
+    """
     return [int(right) for _, right in try_gates(problems, [gate[None] for gate in gates], device)]
 
 
 def _distinct(gates: Tensor) -> tuple[Tensor, Tensor]:
-    """Different gates, and which of them each is."""
+    """The distinct gates, and the index of each gate among them."""
     places = torch.arange(1, gates.shape[-1] + 1, device=gates.device)
     first, back = _kinds((gates.long() * _mixed(places)).sum(-1))
     return gates[first], back
 
 
 def _kinds(numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """Where one of each different number is, and which of these each is like."""
+    """An index of each distinct number; and for each index, the number of its kind."""
     distinct, kind = torch.unique(numbers, return_inverse=True)
     first = torch.zeros_like(distinct)
     first[kind] = torch.arange(len(kind), device=kind.device)
@@ -102,7 +106,7 @@ def _kinds(numbers: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _mixed(numbers: Tensor) -> Tensor:
-    """Whole numbers to ones that look random, wrapping around at 64 bits on purpose."""
+    """Hash whole numbers; overflow at 64 bits is intended."""
     for odd in ODD:
         numbers = (numbers ^ (numbers >> 29)) * odd
     return numbers ^ (numbers >> 31)
@@ -111,9 +115,9 @@ def _mixed(numbers: Tensor) -> Tensor:
 def _outcomes(
     problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str
 ) -> list[tuple[Tensor, Tensor]]:
-    """What two iterations make of each problem's expressions under each of its gates: how many ones
-    are left, (K, s), and whether the value is among them, where it must be. Without a GPU, a core
-    tries the gates of one seed at a time, so that no seed's numbers depend on the others.
+    """Run two iterations on each problem's expressions under each of its gates: the number of ones
+    that are left, (K, s), and whether the value is among them in its position. Without a GPU, a
+    core tries the gates of one seed at a time, so that no seed's numbers depend on the others.
     """
     sizes = [len(g) * p.inside.numel() for p, g in zip(problems, gates, strict=True)]
     groups: list[list[int]] = []
@@ -148,7 +152,7 @@ class _Run:
         ids = pad_sequence(ids, batch_first=True, padding_value=D).mT
         inside = pad_sequence([p.inside.mT for p in problems], batch_first=True).mT
         self.state, self.inside = ids.to(device)[self.seed], inside.to(device)[self.seed]
-        self.rows = torch.eye(D + 1, D, device=device)  # what the numbers in `state` stand for
+        self.rows = torch.eye(D + 1, D, device=device)  # row of tokens for each number in `state`
         self.nothing = D
         self.W_Q = torch.stack([p.weights.W_Q for p in problems]).to(device)
         self.W_K = torch.stack([p.weights.W_K for p in problems]).to(device)
@@ -161,7 +165,7 @@ class _Run:
         self.answer = (answer // D)[self.seed], (answer % D)[self.seed]  # place and value
 
     def iterate(self) -> None:
-        """One iteration of `model/circuit.py`, with hard decisions."""
+        """Run one iteration of `model/circuit.py`, with hard decisions."""
         move = self._gated(self.gates)
         A_1 = move.cumsum(-1)
         deepest = torch.maximum(A_1, A_1 - move - A_1[..., -1:])
@@ -183,21 +187,23 @@ class _Run:
 
         H = self._received(first, cluster, ids, seed, slot)
         everyone = torch.arange(len(self.W_Q), device=seed.device)
-        H = torch.cat([H, H.new_zeros(len(everyone), H.shape[-1])])  # what is empty receives none
+        H = torch.cat([H, H.new_zeros(len(everyone), H.shape[-1])])  # empty ones receive nothing
         new = self._numbered(self._feedforward(H, torch.cat([seed[first], everyone])))
         empty = new[len(first) :][self.seed]
         self.state = torch.where(P, empty[:, None, None], self.state)
         self.state.view(-1)[where] = new[kind]
 
     def outcome(self) -> tuple[Tensor, Tensor]:
-        """How many ones each expression has in all, and at its answer."""
+        """Number of ones of each expression in all, and at its answer."""
         place, value = self.answer
         final = self.state.gather(-1, place.unsqueeze(-1)).squeeze(-1)
         ones = self.rows.sum(-1).long()
         return ones[self.state].sum(-1).cpu(), self.rows[final, value].long().cpu()
 
     def _gated(self, gates: Tensor) -> Tensor:
-        """What each position adds to a count under its gate, (gates, D + 1)."""
+        """The number that each position adds to a count under its gate; gates are (gates, D +
+        1).
+        """
         flat = self.state.flatten(1)
         move = gates.gather(1, flat.clamp(max=self.nothing))
         several = (flat > self.nothing).nonzero()  # positions of more than one token
@@ -218,7 +224,7 @@ class _Run:
     def _received(
         self, first: Tensor, cluster: Tensor, ids: Tensor, seed: Tensor, slot: Tensor | None
     ) -> Tensor:
-        """What one position of each kind receives: (kinds, S D)."""
+        """The bag that one position of each kind receives: (kinds, S D)."""
         S, D = self.f.slots, self.rows.shape[-1]
         needed, own = torch.unique(cluster[first], return_inverse=True)
         place = torch.searchsorted(needed, cluster).clamp_(max=len(needed) - 1)
@@ -233,7 +239,7 @@ class _Run:
         return (Q[:, None, :, None] * sums).sum(2).flatten(1)
 
     def _feedforward(self, H: Tensor, seed: Tensor) -> Tensor:
-        """Each row by the feedforward of its seed, in float32 as training has it."""
+        """Apply the feedforward of its seed to each row, in float32 as in training."""
         counts = torch.bincount(seed, minlength=len(self.W_Q))
         order = seed.argsort(stable=True)
         first = counts.cumsum(0) - counts
@@ -244,7 +250,7 @@ class _Run:
         return self.f.in_training(rows)[seed, place] > 0
 
     def _numbered(self, Y: Tensor) -> Tensor:
-        """The numbers of rows; those of several tokens join the list."""
+        """The number of each row; new rows with several tokens are added to the list."""
         ones = Y.sum(-1)
         numbers = torch.where(ones == 0, self.nothing, Y.int().argmax(-1))
         several = (ones > 1).nonzero().squeeze(-1)

@@ -87,8 +87,8 @@ class EndToEndTrainer:
         self.loss = torch.compile(self._loss, dynamic=False) if compiled else self._loss
 
     def advance(self, state: State) -> dict[int, Trained]:
-        """Train up to the next report; returns the seeds that have made all their steps, by row,
-        certified. Others start again.
+        """Train up to the next report; returns the seeds that have ended, by row: after all their
+        steps they are certified or have no attempt left. Seeds that failed otherwise start again.
         """
         rows = slice(0, 1) if self.device == "cpu" else slice(0, len(state.seeds))
         with subnormals_as_zero():
@@ -107,7 +107,7 @@ class EndToEndTrainer:
         return ended
 
     def steps(self, state: State, rows: slice) -> None:
-        """As many steps as there are between two reports. All seeds of `rows` are at one step."""
+        """Run the steps between two reports. All seeds of `rows` are at the same step."""
         seeds = state.seeds[rows]
         first, last = seeds[0].step, min(seeds[0].step + REPORT_EVERY, self.recipe.steps)
         one = self._indices(seeds, BATCHES, self.depth_one, self.recipe.batch)
@@ -176,7 +176,7 @@ class EndToEndTrainer:
     def _loss(
         self, learned: dict[str, Tensor], gate: Tensor, one: Problems, two: Problems | None
     ) -> Tensor:
-        """Of each seed, on problems of depth 1 and perhaps of depth 2."""
+        """Loss of each seed on problems of depth 1, and on those of depth 2 if there are any."""
         layer, constants = self._layer(learned, gate), self.constants
         by_outputs, by_state = losses(layer, one, 1)
         loss = by_outputs + constants("blended_weight") * by_state
@@ -199,11 +199,11 @@ class EndToEndTrainer:
         logits.add_(share * self.constants("gate_pull", 1) * (ternary(logits) - logits))
 
     def _started(self, step: int) -> Tensor | bool:
-        """Whether the gate learns yet; for each seed, if that differs."""
+        """Whether the gate learns yet, for each seed if that differs."""
         return self.constants("gate_start", 1) * self.recipe.steps <= step
 
     def _problems(self, expressions: list[Expression]) -> Problems:
-        """Every one of them, with a leading axis of 1."""
+        """All problems of a depth, with a leading axis of 1."""
         X, inside, target = with_targets(self.algebra, expressions)
         weight = np.ones(len(X), dtype=np.float32)
         if self.recipe.balanced:
@@ -216,7 +216,9 @@ class EndToEndTrainer:
     def _indices(
         self, seeds: list[Seed], stream: int, problems: Problems, batch: int
     ) -> Tensor | None:
-        """Which problems each seed's next steps use, (steps, seeds, batch); None: all of them."""
+        """Indices of the problems of each seed's next steps, (steps, seeds, batch); None for all
+        problems.
+        """
         count = problems.X.shape[1]
         if count <= batch:
             return None
@@ -225,8 +227,8 @@ class EndToEndTrainer:
         return torch.from_numpy(np.stack(drawn, 1)).to(self.device)
 
     def _noise(self, seeds: list[Seed]) -> Tensor | None:
-        """What each seed's next steps draw gates with, (seeds, steps, ...); None: they draw none.
-        Uniform numbers for each value of each coordinate, or normal ones for each draw.
+        """Noise for drawing gates in each seed's next steps, (seeds, steps, ...); None if no gates
+        are drawn. It is uniform for each value of each coordinate, or normal for each draw.
         """
         D, name = self.architecture.D, self.recipe.estimator
         if name not in (*DRAWING, "score"):

@@ -76,7 +76,9 @@ def score(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Me
 def straight_through(
     logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory
 ) -> Tensor:
-    """The paper's words: "as if the quantization step were the identity"."""
+    """The straight-through estimator of the paper: "as if the quantization step were the
+    identity".
+    """
     logits = logits.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(_soft_loss(problem, ternary(logits)), logits)
     return _adam(logits.detach(), gradient, memory, rate=0.05, limit=1.5)
@@ -140,7 +142,7 @@ def _adam(logits: Tensor, gradient: Tensor, memory: Memory, rate: float, limit: 
 
 
 def answered(asking: Asking, errors: Callable[[Tensor], Tensor]) -> Tensor:
-    """What an asking estimator returns for one gate, its questions answered at once."""
+    """The result of an asking estimator for one gate, with its questions answered at once."""
     try:
         gates = next(asking)
         while True:
@@ -161,7 +163,7 @@ BY_GRADIENT: dict[str, Callable[[Tensor, GateProblem, np.random.Generator, Memor
 
 @dataclass
 class Mover:
-    """One seed's gate, while it is moved."""
+    """The state of one seed's gate while it is moved."""
 
     seed: Seed
     weights: Weights
@@ -173,8 +175,8 @@ class Mover:
 
 
 def move_gates(algebra: Algebra, recipe: Recipe, movers: Sequence[Mover], device: str) -> None:
-    """A few steps for each, on fresh depth-2 expressions, until all of them come out right: then
-    there is no error to learn from.
+    """Move each gate by a few steps, on fresh depth-2 expressions, until all of them come out
+    right.
     """
     move = _ask_together if recipe.estimator in ASKING else _one_by_one
     for _ in range(recipe.gate_steps):
@@ -190,8 +192,9 @@ def move_gates(algebra: Algebra, recipe: Recipe, movers: Sequence[Mover], device
 def _ask_together(
     movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName, device: str
 ) -> list[int]:
-    """How many expressions come out right then. Most gates are right and stay: those are tried
-    once, since what an estimator asks first is the present gate.
+    """Move the gates, asking for all errors together; returns the number of expressions that come
+    out right. Most gates are right and stay: those are tried once, since an estimator first asks
+    about the present gate.
     """
     asking = [ASKING[name](m.logits, m.tolerance, m.noise, m.seed.memory) for m in movers]
     gates = {row: next(step) for row, step in enumerate(asking)}
@@ -217,7 +220,9 @@ def _ask_together(
 def _one_by_one(
     movers: Sequence[Mover], problems: Sequence[GateProblem], name: EstimatorName, device: str
 ) -> list[int]:
-    """By a gradient through each seed's own layer, on the CPU."""
+    """Move the gates by a gradient through each seed's own layer, on the CPU; returns the number of
+    expressions that come out right.
+    """
     for mover, problem in zip(movers, problems, strict=True):
         with torch.enable_grad():
             mover.logits = BY_GRADIENT[name](mover.logits, problem, mover.noise, mover.seed.memory)

@@ -1,4 +1,4 @@
-"""How the gate learns while everything else is trained end to end.
+"""Estimators of the gate's gradient while everything else is trained end to end.
 
 The paper quantizes a logit to -1, 0 or 1 and passes its gradient straight through; it leaves other
 ways open. Each is one of two kinds here. Some give a gate with a gradient, which then flows through
@@ -29,7 +29,9 @@ Errors = Callable[[Float[Tensor, "M K D"]], Float[Tensor, "M K"]]
 def gate_with_gradient(
     logits: Float[Tensor, "M D"], noise: Float[Tensor, "M D 3"] | None, constants: Constants
 ) -> Float[Tensor, "M 1 D"]:
-    """The gate of this step; `noise` is uniform in (0, 1), and there if a gate is drawn."""
+    """The gate of this step, with its gradient; `noise` is uniform in (0, 1), and given if a gate
+    is drawn.
+    """
     name = constants.recipe.estimator
     if noise is None:
         hard = ternary(logits)
@@ -83,7 +85,7 @@ def searched(logits: Float[Tensor, "M D"], errors: Errors) -> Float[Tensor, "M D
 
 @cache
 def rotations(D: int) -> Tensor:
-    """What to add, modulo 3, to reach every ternary gate within two coordinates."""
+    """Offsets, modulo 3, that reach every ternary gate that differs in at most two coordinates."""
     rows = []
     for where in itertools.combinations(range(D), 2):
         for turns in itertools.product(range(3), repeat=2):

@@ -1,4 +1,4 @@
-"""The gate of levels, learned from short texts: which operators belong together, and how.
+"""Learns the level gate from short texts: which operators belong together, and how.
 
 Texts of at most five tokens are shown with their values, nothing else. Weights for spans of one
 operator are trained before, on fully parenthesized expressions, as ever; then the gate starts from
@@ -38,8 +38,9 @@ LONGEST_TEXT = 5  # tokens
 
 @dataclass(frozen=True)
 class LevelProblem:
-    """Which gate makes short texts come out right? Errors are relative to that of the gate with all
-    operators on one level, from the left: most texts are right under any gate.
+    """The problem of finding a level gate under which short texts come out right. Errors are
+    relative to that of the gate with all operators on one level, grouping from the left, since most
+    texts are right under any gate.
     """
 
     algebra: Algebra
@@ -52,7 +53,7 @@ class LevelProblem:
 
     @cached_property
     def uses(self) -> Tensor:
-        """Where the level of an operator is due: (2, D)."""
+        """Whether each token needs a level as a prefix and as a binary operator: (2, D)."""
         return torch.from_numpy(self.algebra.declared_levels > 0)
 
     @cached_property
@@ -61,18 +62,20 @@ class LevelProblem:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """How many logits of levels and of directions there are."""
+        """Number of logits of levels, and of directions."""
         return int(self.uses.sum()) * self.digits, 3**self.digits
 
     def gated(self, gate: Tensor) -> Weights:
-        """The weights with the levels and directions that a gate of -1, 0 and 1 stands for."""
+        """The weights with the levels and directions that a gate of -1, 0 and 1 encodes."""
         levels, directions = self.unpacked(gate)
         G_L = (levels.long() * 3 ** torch.arange(self.digits)).sum(-1)
         G_L = torch.where(self.uses, G_L + (3**self.digits + 1) // 2, 0)
         return replace(self.weights, G_L=G_L, directions=directions.long())
 
     def unpacked(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """Numbers of a gate, digit by digit for each use, (2, D, digits); and for each level."""
+        """The numbers of a gate: the digits of each use, (2, D, digits), and a number for each
+        level.
+        """
         of_levels, of_directions = numbers.split(self.shape)
         levels = torch.zeros(*self.uses.shape, self.digits)
         levels[self.uses] = of_levels.view(-1, self.digits)
@@ -83,7 +86,7 @@ class LevelProblem:
         return torch.tensor([self.count_wrong(gate) / most for gate in gates])
 
     def count_wrong(self, gate: Tensor) -> int:
-        """How many texts come out wrong."""
+        """Number of texts that come out wrong under a gate."""
         key = tuple(gate.tolist())
         if key not in self.wrong:
             weights = self.gated(gate)
@@ -99,7 +102,9 @@ class LevelProblem:
 def level_problem(
     algebra: Algebra, weights: Weights, most: int, rng: np.random.Generator
 ) -> LevelProblem:
-    """On `most` of the texts of up to LONGEST_TEXT tokens, or all if there are no more."""
+    """The problem with `most` of the texts of up to LONGEST_TEXT tokens, or with all if there are
+    fewer.
+    """
     texts = [e for length in range(1, LONGEST_TEXT + 1) for e in enumerate_length(algebra, length)]
     if len(texts) > most:
         texts = [texts[i] for i in rng.choice(len(texts), most, replace=False)]
@@ -107,8 +112,8 @@ def level_problem(
 
 
 def learn_levels(algebra: Algebra, trained: Trained, recipe: Recipe) -> Trained:
-    """A seed that has learned the spans of one operator, with a gate of levels and the verdict on
-    all of it. It ends when all its texts come out right; without exact spans it cannot begin.
+    """Learn a level gate for a seed whose spans of one operator are exact, and certify the result.
+    It ends when all texts come out right.
     """
     seed, started = trained.seed, perf_counter()
     rng = generator(seed.seed, seed.attempt, LEVELS)

@@ -94,8 +94,8 @@ class Trainer:
         return DrawnBatches(self.rows, bags, state.seeds, batch, self.recipe.look_every)
 
     def _bags(self, state: State) -> Tensor:
-        """All bags as each seed's rank gate makes them, (seeds, B, w, S, D); where there is none,
-        the same for all seeds, (1, B, w, S, D).
+        """All bags by each seed's rank gate, (seeds, B, w, S, D); without rank gates, (1, B, w, S,
+        D) for all seeds.
         """
         if "rank" not in state.tensors:
             return self.bags
@@ -107,7 +107,7 @@ class Trainer:
 
     @torch.no_grad()
     def _evaluate(self, state: State) -> dict[int, Trained]:
-        """Measure every seed, move its gate, and end or restart those whose time has come."""
+        """Measure every seed, move its gate, and end or restart seeds that are due."""
         losses, counts, learned, margins = self._look(state)
         for row, seed in enumerate(state.seeds):
             seed.loss, seed.depth_one = losses[row], counts[row]
@@ -139,9 +139,9 @@ class Trainer:
         return ended
 
     def _look(self, state: State) -> list[list]:
-        """Of each seed, on every case of depth 1: the loss, how many bags are right, whether all
-        cases are, and the smallest margin. On a core one after the other, whose numbers stay in its
-        cache.
+        """For each seed, on every case of depth 1: the loss, the number of right bags, whether all
+        cases are right, and the smallest margin. A CPU does one seed at a time, whose numbers then
+        stay in its cache.
         """
         seeds = len(state.seeds)
         cases = self.rows.cases(self._bags(state), seeds)
@@ -160,7 +160,9 @@ class Trainer:
         return [torch.cat(parts).tolist() for parts in zip(*found, strict=True)]
 
     def _finished(self, state: State, here: dict[str, Tensor], rows: list[int]) -> list[int]:
-        """Whose training problems are solved? What the right gate is, nobody asks."""
+        """The rows of the seeds whose training problems are solved. The right gate is not
+        consulted.
+        """
         count = self.recipe.check_strings
         problems = []
         for row in rows:
@@ -182,7 +184,7 @@ class Trainer:
     def _move_gates(
         self, state: State, here: dict[str, Tensor], tolerances: dict[int, float]
     ) -> None:
-        """`here` are the tensors on the CPU."""
+        """Move the depth gates; `here` are the tensors on the CPU."""
         logits = here["gate"]
         movers = {
             row: Mover(state.seeds[row], self._export(here, row), logits[row], tolerance)
@@ -194,7 +196,9 @@ class Trainer:
         state.tensors["gate"] = logits.to(self.device)
 
     def _move_rank(self, state: State, row: int) -> None:
-        """Steps of the estimator on the rank gate, until a bag determines the value of its span."""
+        """Move the rank gate by steps of the estimator, until a bag determines the value of its
+        span.
+        """
         seed = state.seeds[row]
         logits, noise = state.tensors["rank"][row].cpu(), seed.generator(RANKS)
         for _ in range(self.recipe.gate_steps):

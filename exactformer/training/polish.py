@@ -41,7 +41,9 @@ def polish(recipe: Recipe, seeds: Sequence[Weights], rows: Rows) -> list[Weights
 
 
 def _distinct_cases(weights: Weights, rows: Rows) -> Tensor:
-    """What positions receive, with the signs that their outputs must have: (cases, S D + D)."""
+    """The distinct bags that positions receive, with the signs that their outputs must have:
+    (cases, S D + D).
+    """
     D = weights.W_Q.shape[-2]
     used = (rows.weight.sum(-1) > 0).flatten()
     token, bag, target = (

@@ -1,4 +1,4 @@
-"""How to train: a recipe is a function that returns a frozen dataclass.
+"""Training recipes: functions that return a frozen dataclass.
 
 A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth 2 the gate. There
 are two of them, a fast one and a sure one. An `EndToEnd` trains every parameter together, by
@@ -61,12 +61,14 @@ FEW, SOME = 20, 400  # bags
 
 
 def count_bags(algebra: Algebra) -> int:
-    """Those of depth 1, or spans, where order matters."""
+    """Number of bags of depth 1, or of spans of depth 1 if order matters."""
     return algebra.count_cases(every_order=slots_of(algebra) > 1)
 
 
 def recipe_for(algebra: Algebra) -> Recipe:
-    """Steps by how much there is to learn. They are few: a seed that fails has other attempts."""
+    """The recipe of staged training, with steps by the number of cases. They are few, since a seed
+    that fails has other attempts.
+    """
     bags = count_bags(algebra)
     if bags <= FEW:
         return Recipe(steps=1_000)
@@ -76,8 +78,8 @@ def recipe_for(algebra: Algebra) -> Recipe:
 
 
 def sure_recipe_for(algebra: Algebra) -> Recipe:
-    """Meant to succeed at the first attempt, which takes longer. What differs was tuned on seeds
-    30000 to 30119, as results/first-attempts.md says.
+    """The recipe that is meant to succeed at the first attempt, which takes longer. Its differences
+    were tuned on seeds 30000 to 30119: see results/first-attempts.md.
     """
     recipe, bags = recipe_for(algebra), count_bags(algebra)
     if bags <= FEW:  # sure as it is
@@ -101,27 +103,27 @@ class EndToEnd:
     """
 
     epochs: int
-    depth_one_steps: int  # of an epoch, on depth 1 alone; first, as in the paper,
-    joint_steps: int  # and then on depth 1 and 2 together
+    depth_one_steps: int  # steps of an epoch on depth 1 alone; they come first, as in the paper
+    joint_steps: int  # steps of an epoch on depth 1 and 2 together
     batch: int = 500  # depth-1 problems a step: all of them, if there are no more
     depth_two_batch: int = 64  # depth-2 problems of a joint step
-    depth_two_pool: int = 20_000  # these are drawn from; all there are, if no more
+    depth_two_pool: int = 20_000  # size of the pool of depth-2 problems, if there are as many
     balanced: bool = False  # every answer has the same weight in the loss of a depth
-    rate: float = 0.01  # the paper's,
-    feedforward_factor: float = 5.0  # times this for the feedforward,
-    attention_factor: float = 0.1  # for attention,
-    gate_factor: float = 0.1  # and for the gate
+    rate: float = 0.01  # the paper's rate
+    feedforward_factor: float = 5.0  # factor of the rate for the feedforward
+    attention_factor: float = 0.1  # factor of the rate for attention
+    gate_factor: float = 0.1  # factor of the rate for the gate
     optimizer: Literal["adam", "adamw"] = "adamw"
     weight_decay: float = 0.0
     blended_weight: float = 3.0
     depth_two_weight: float = 0.1
     margin: float = 0.1  # probabilities in E(B) are squeezed into [margin, 1 - margin]
     temperature: float = 3.0  # of the outputs' sigmoid wherever a gradient passes it
-    surrogate: Surrogate = "exp"  # whose gradient the mask has,
-    slope: float = 1.0  # and how steep it is
+    surrogate: Surrogate = "exp"  # function whose gradient the mask has
+    slope: float = 1.0  # steepness of the surrogate
     maximum_detached: float = 0.0  # 1: the largest count of the mask has no gradient
-    through_residual: float = 1.0  # fraction of the mask's gradient in the residual,
-    through_attention: float = 0.0  # and in the attention within clusters
+    through_residual: float = 1.0  # fraction of the mask's gradient in the residual
+    through_attention: float = 0.0  # fraction of the mask's gradient in attention
     estimator: GateEstimator = "straight-through"  # how the gate learns, as `gates.py` says
     gate_start: float = 0.0  # fraction of the steps after which it does
     gate_pull: float = 0.0  # of its logits to -1, 0 or 1 a step, as a fraction of the full rate
@@ -142,7 +144,7 @@ class EndToEnd:
 
     @property
     def width(self) -> None:
-        """The paper's."""
+        """None, which means the paper's number of hidden units."""
 
     @property
     def epoch_steps(self) -> int:
@@ -153,7 +155,7 @@ class EndToEnd:
         return self.epochs * self.epoch_steps
 
     def joint_step(self, step: int) -> int:
-        """Which of the joint steps a step is, from 0; -1 if it is on depth 1 alone."""
+        """Index of a step among the joint steps; -1 if it is on depth 1 alone."""
         epoch, within = divmod(step, self.epoch_steps)
         within -= self.depth_one_steps
         return epoch * self.joint_steps + within if within >= 0 else -1
@@ -196,8 +198,8 @@ METHODS: tuple[Method, ...] = get_args(Method)
 def recipe_by_method(
     method: str, algebra: Algebra, settings: Mapping[str, object]
 ) -> Recipe | EndToEnd:
-    """The recipe for an algebra with those settings that are not None; they may be words, as on a
-    command line.
+    """The recipe of a method for an algebra, with those settings that are not None; settings may be
+    text, as on a command line.
     """
     if method not in METHODS:
         hint = suggestion(method, METHODS)
@@ -216,7 +218,7 @@ def recipe_by_method(
 
 
 def _read(name: str, kind: object, value: object) -> object:
-    """A setting of the kind that its field has. Only what has no simple kind is not read."""
+    """Convert a setting to the type of its field; a type that is not simple is not converted."""
     if not isinstance(value, str) or kind is str:
         return value
     if NoneType in get_args(kind):

@@ -1,4 +1,4 @@
-"""What a run writes down in JSON: run.json, and SEED.json for each seed that has ended.
+"""The JSON records of a run: run.json, and SEED.json for each seed that has ended.
 
 Each contains a hash of its other content, so that a damaged one is refused.
 """
@@ -29,7 +29,7 @@ def write_record(path: Path, data: Mapping[str, Any]) -> None:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """What was written, without the hash, which is checked."""
+    """Read a record, check its hash and return it without the hash."""
     try:
         data = read_json(read_bytes(path))
         if not isinstance(data, dict):
@@ -37,7 +37,7 @@ def read_record(path: Path) -> dict[str, Any]:
         if (hashed := data.pop("sha256", None)) is None:
             raise ValueError("there is no 'sha256'")
         if hashed != content_sha256(data):
-            raise ValueError("its content is not what its sha256 was made of")
+            raise ValueError("its content does not match its sha256")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return data
@@ -67,5 +67,7 @@ def read_seed_record(path: Path, seed: int) -> dict[str, Any]:
 
 
 def finite(number: float) -> float | None:
-    """JSON has no infinite numbers, and none that is no number: a seed may diverge."""
+    """The number, or None if it is infinite or NaN, which JSON does not have: a seed may
+    diverge.
+    """
     return number if isfinite(number) else None

@@ -1,5 +1,5 @@
-"""One step many times: on a GPU from a recording, since to launch its operations one by one takes
-longer than they do.
+"""Repeats a step; on a GPU from a recorded CUDA graph, since launching single operations takes
+longer than running them.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ WARM_UP = 2  # steps before a recording: libraries set themselves up when first 
 
 
 def repeat(step: Callable[[], object], times: int, device: torch.device) -> None:
-    """A step must ask nothing of the host, and work in the same memory each time."""
+    """Repeat a step, which must need nothing from the host and use the same memory each time."""
     if device.type == "cuda":
         _recorder(device).repeat(step, times)
         return
@@ -20,8 +20,8 @@ def repeat(step: Callable[[], object], times: int, device: torch.device) -> None
 
 
 class _Recorder:
-    """What recordings on one GPU share: a stream, and their memory, which is that of the last one.
-    Where nothing can be recorded, each step is launched as it is.
+    """State that the recordings on one GPU share: a stream, and the memory of the last recording.
+    If nothing can be recorded, each step is launched directly.
     """
 
     def __init__(self, device: torch.device) -> None:

@@ -170,7 +170,7 @@ def train_seeds(
 def require_trainable(
     algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
 ) -> None:
-    """Refuse what cannot be trained, before anything is written."""
+    """Raise a ValueError for an algebra that cannot be trained, before anything is written."""
     cases = count_bags(algebra)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")
@@ -218,7 +218,7 @@ def _check_estimator(algebra: Algebra, estimator: str) -> None:
 def describe_run(
     algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str = "cpu"
 ) -> dict[str, Any]:
-    """What identifies a run."""
+    """The data that identify a run."""
     return {
         "algebra": describe(algebra),
         "recipe": json.loads(json.dumps(asdict(recipe))),
@@ -228,7 +228,7 @@ def describe_run(
 
 
 def write_run(folder: Path, run: dict[str, Any]) -> None:
-    """What identifies a run, into its folder."""
+    """Write the data that identify a run into its folder."""
     write_record(folder / RUN, run | {"versions": versions()})
 
 
@@ -269,7 +269,7 @@ def _claim(
 
 
 def versions() -> dict[str, str]:
-    """What the bits of a result depend on besides recipe and seed."""
+    """Versions that the bits of a result depend on, besides recipe and seed."""
     return {
         "exactformer": exactformer.__version__,
         "numpy": np.__version__,
@@ -310,7 +310,9 @@ def finished_seed(folder: Path, algebra: Algebra, seed: int) -> Result | None:
 
 
 def _proved(proof: Path, weights: Path, file: WeightFile) -> str:
-    """The verdict of a proof file: an exact one is verified, others must be about the weights."""
+    """The verdict of a proof file: an exact one is verified, any other must be about these
+    weights.
+    """
     try:
         held = read_json(read_bytes(proof))
         if not isinstance(held, dict) or held.get("verdict") not in VERDICTS:
@@ -350,7 +352,9 @@ def _result(algebra: Algebra, trained: Trained) -> Result:
 
 
 def _save(folder: Path, result: Result, trained: Trained) -> None:
-    """The record comes last: without it the seed counts as unfinished and is trained again."""
+    """Write the files of a seed. The record comes last: without it the seed counts as unfinished
+    and is trained again.
+    """
     file = to_file(result.model.algebra, result.model.weights, result.model.origin, trained.logits)
     file.write(folder / f"{result.seed}.safetensors")
     trained.certificate.save(folder / f"{result.seed}{PROOF}")
@@ -358,7 +362,7 @@ def _save(folder: Path, result: Result, trained: Trained) -> None:
 
 
 def summary(results: Sequence[Result]) -> str:
-    """A table of the seeds, and how many are certified."""
+    """A table of the seeds, and the number of certified ones."""
     lines = ["| seed | verdict | attempt | steps | margin before | margin | rounding | seconds |"]
     lines.append("| ---: | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for record in (result.record for result in results):

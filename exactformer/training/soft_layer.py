@@ -44,7 +44,7 @@ class Constants:
         self.recipe, self.varied = recipe, varied or {}
 
     def __call__(self, name: str, axes: int = 0) -> Any:
-        """A number, or one for each seed with so many axes of 1 behind."""
+        """A constant of the recipe: a number, or one for each seed followed by `axes` axes of 1."""
         if name in self.varied:
             return self.varied[name].view(-1, *[1] * axes)
         return getattr(self.recipe, name)
@@ -79,7 +79,7 @@ class Layer:
     def __call__(
         self, X: Float[Tensor, "M B n D"], inside: Bool[Tensor, "M B n"]
     ) -> tuple[Float[Tensor, "M B n"], Float[Tensor, "M B n D"], Float[Tensor, "M B n D"]]:
-        """P, Z and the state after the iteration."""
+        """The mask P, the outputs Z and the state after the iteration."""
         hard, gradient = self._mask(X, inside)
         P = hard + self.constants("through_residual", 2) * gradient
         Z = self._feedforward(self._routed(X, hard, gradient))
@@ -89,13 +89,13 @@ class Layer:
         return P, Z, (1 - P_) * X + P_ * Y
 
     def iterated(self, X: Tensor, inside: Tensor, times: int) -> Tensor:
-        """The state after so many iterations."""
+        """The state after a number of iterations."""
         for _ in range(times):
             X = self(X, inside)[2]
         return X
 
     def _mask(self, X: Tensor, inside: Tensor) -> tuple[Tensor, Tensor]:
-        """P, and zero with the gradient of its surrogate."""
+        """The mask P, and a zero that carries the gradient of its surrogate."""
         move = (X @ self.gate.unsqueeze(-1)).squeeze(-1) * inside
         A_1 = move.cumsum(-1)
         A = torch.maximum(A_1, A_1 - move - A_1[..., -1:])
@@ -108,7 +108,7 @@ class Layer:
         return (below == 0).to(soft.dtype), soft - soft.detach()
 
     def _routed(self, X: Tensor, P: Tensor, gradient: Tensor) -> Tensor:
-        """Typed attention within each cluster; expressions are short, so it is a matrix."""
+        """Typed attention within each cluster, as a matrix, since expressions are short."""
         starts = P * (1 - pad(P, (1, 0))[..., :-1])
         number = starts.cumsum(-1) * P
         same = (number[..., :, None] == number[..., None, :]) * P[..., None]
@@ -147,7 +147,7 @@ def losses(
 
 @torch.no_grad()
 def problems_right(layer: Layer, problems: Problems) -> Int[Tensor, " M"]:
-    """How many problems of depth 2 come out right, by hard decisions."""
+    """Number of problems of depth 2 that come out right, by hard decisions."""
     X = layer.iterated(problems.X, problems.inside, 2)
     right = ((X > 0) == (problems.target > 0)) | ~problems.inside.unsqueeze(-1)
     return right.flatten(2).all(2).sum(1)

@@ -1,4 +1,4 @@
-"""Where a run stands: its seeds, their learned numbers, and what becomes of a seed in the end.
+"""The state of a run: its seeds, their parameters, and the outcome of each seed.
 
 Tensors have the seeds first and are padded as `depth_one` describes; `export` removes the padding.
 """
@@ -26,7 +26,7 @@ from exactformer.training.recipe import EndToEnd, Recipe
 INITIAL, BATCHES, STRINGS, NOISE, RANKS, CHECKS, LEVELS = range(7)
 
 LEARNED = ("bits", "W_1", "b_1", "W_2", "b_2")  # by gradient; "bits" are the logits of W_Q and W_K
-Memory = dict[str, Tensor]  # what an estimator wants back at its next call
+Memory = dict[str, Tensor]  # state of an estimator between its calls
 
 
 @dataclass
@@ -42,10 +42,10 @@ class Seed:
     depth_two: int | None = None  # right of the last depth-2 problems; None before there are any
     gate_looks: int = 0  # evaluations with depth 1 right and the gate still wrong
     memory: Memory = field(default_factory=dict)  # the estimator's
-    rank_memory: Memory = field(default_factory=dict)  # the same, for the rank gate
+    rank_memory: Memory = field(default_factory=dict)  # state of the rank gate's estimator
 
     def generator(self, stream: int, ahead: int = 0) -> np.random.Generator:
-        """For what it draws now, or so many steps ahead."""
+        """A generator for the draws of the present step, or of one that is so many steps ahead."""
         return generator(self.seed, self.attempt, stream, self.step + ahead)
 
 
@@ -97,7 +97,7 @@ def begin(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int]) -> 
 
 
 def adam_of(recipe: Recipe | EndToEnd, weight_decay: float = 0.0) -> Adam:
-    """What updates the numbers, with the schedule of a recipe."""
+    """The optimizer of the parameters, with the schedule of a recipe."""
     schedule = (recipe.steps, recipe.warmup, recipe.warmup_from, recipe.floor)
     return Adam(*schedule, recipe.betas, recipe.clip, weight_decay)
 
@@ -105,7 +105,7 @@ def adam_of(recipe: Recipe | EndToEnd, weight_decay: float = 0.0) -> Adam:
 def first_numbers(
     algebra: Algebra, recipe: Recipe | EndToEnd, seed: int, attempt: int
 ) -> dict[str, Tensor]:
-    """A seed's first numbers: what is learned, and Adam's moments at zero."""
+    """A seed's initial state: its parameters, and Adam's moments at zero."""
     start = initial(algebra, recipe, seed, attempt)
     by_gradient = (*LEARNED, "gate") if isinstance(recipe, EndToEnd) else LEARNED
     moments = [(name, kind) for name in by_gradient for kind in "mv"]
@@ -138,7 +138,7 @@ def initial(
 
 
 def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: str) -> Tensor:
-    """The feedforward's output for rows of tokens, (seeds, rows, D), in their bags, with slots
+    """The feedforward's outputs for rows of tokens, (seeds, rows, D), in their bags, with slots
     before D.
     """
     W_Q, W_K = binary(tensors["bits"]).unbind(1)
@@ -149,7 +149,7 @@ def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: 
 
 
 def stacked(seeds: Sequence[Weights]) -> MLP:
-    """The perceptrons of several seeds as one, with the seeds first."""
+    """The perceptrons of several seeds as one, with the seeds on the first axis."""
     parts = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
     named = [torch.stack([getattr(f, name) for f in parts]) for name in LEARNED[1:]]
     return MLP(*named, activation=parts[0].activation)
@@ -158,7 +158,7 @@ def stacked(seeds: Sequence[Weights]) -> MLP:
 def export(
     algebra: Algebra, tensors: dict[str, Tensor], row: int, width: int | None = None
 ) -> Weights:
-    """One seed's weights, discrete and without padding."""
+    """The weights of one seed, discrete and without padding."""
     size = paper_architecture(algebra, width)
     real: dict[str, Tensor] = {}
     for name, shape in _shapes(size.D, size.d_h, size.hidden, size.slots).items():

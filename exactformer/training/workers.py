@@ -15,7 +15,9 @@ LOOK_SECONDS = 0.5
 
 @contextmanager
 def start_workers(count: int) -> Iterator[ProcessPoolExecutor]:
-    """They end with the context, at once if by an exception: what is finished is on the disk."""
+    """Start worker processes. They end with the context, at once on an exception: finished seeds
+    are on the disk.
+    """
     others = active_children()
     pool = ProcessPoolExecutor(count, get_context("spawn"), _start, (os.getpid(),))
     try:

@@ -30,7 +30,7 @@ class Findings:
     wrong_rows: tuple[WrongRow, ...]
     smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
     rounding_bound: Fraction  # most that float64 can move an output
-    most_operands: dict[str, int] | None = None  # of one span, by format; None: all that may come
+    most_operands: dict[str, int] | None = None  # operands of one span, by format; None: all
     checked: str = "rows"  # or units, which are not rows of cases
     grouping: Grouping | None = None  # by the gate of levels, in plain notation
 
@@ -50,8 +50,8 @@ def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
 
 
 def check_all(algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]) -> list[Findings]:
-    """The same for many weights. Those with the same routing receive the same: their perceptrons
-    are computed together.
+    """Check many weights. Perceptrons behind the same routing receive the same rows, so they are
+    computed together.
     """
     alike: dict[tuple, list[int]] = {}
     for i, (arrays, activation) in enumerate(weights):
@@ -72,7 +72,7 @@ def check_all(algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]) ->
 
 
 def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings:
-    """Those conditions, too, that do not depend on the kind of feedforward."""
+    """Add the conditions that do not depend on the kind of feedforward."""
     gate = arrays["G_PE"].astype(np.int64)
     right_gate = np.zeros(len(algebra.vocabulary), dtype=np.int64)
     right_gate[OPEN], right_gate[CLOSE] = 1, -1
@@ -90,7 +90,7 @@ def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings
 def _check_rows(
     algebra: Algebra, some: Sequence[Arrays], activation: str | None, W_Q: NDArray, W_K: NDArray
 ) -> list[dict]:
-    """The conditions where every span is a case, for weights with the same routing."""
+    """The conditions for weights with the same routing, of which every span is listed as a case."""
     arrays = some[0]
     G_R = arrays["G_R"].astype(np.int64) if "G_R" in arrays else None
     first_tensor = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
@@ -145,7 +145,7 @@ def _check_rows(
 
 
 def _check_units(algebra: Algebra, arrays: Arrays, W_Q: NDArray, W_K: NDArray) -> dict:
-    """The conditions where the feedforward is made of units: no list of cases has an end."""
+    """The conditions for a feedforward of units, whose cases cannot all be listed."""
     D, values, operators = len(algebra.vocabulary), algebra.value_ids, algebra.operator_ids
     right_routes = np.zeros((D, D), dtype=np.int64)
     right_routes[np.ix_(operators, values)] = 1

@@ -1,4 +1,5 @@
-"""Whether a gate of levels groups operators as declared, or otherwise without any difference.
+"""Checks that a level gate groups operators as declared, or that a different grouping changes no
+value.
 
 In plain notation, levels and directions say which operator is evaluated before which. Weights carry
 their own, the algebra declares others. They may differ: `+` below `-` is another gate than `+` and
@@ -69,7 +70,7 @@ MOST_KEPT = 20  # choices of operands that make a difference, of each pair
 
 @dataclass(frozen=True)
 class Gate:
-    """Levels as they act, declared or learned; `levels` has rows for prefix and for binary uses."""
+    """Effective levels, declared or learned; `levels` has rows for prefix and for binary uses."""
 
     levels: NDArray[np.int64]
     directions: NDArray[np.int64]
@@ -81,7 +82,7 @@ class Gate:
         return 2 * int(self.levels[1, o])
 
     def groups_left(self, o: int) -> bool:
-        """Whether the level of a binary operator does."""
+        """Whether the level of a binary operator groups from the left."""
         return bool(self.directions[self.levels[1, o]] <= 0)
 
     def left_first(self, o: int, p: int) -> bool:
@@ -92,7 +93,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class WrongGrouping:
-    """An expression that gate and declaration group otherwise, with a difference."""
+    """An expression whose value changes, since the gate groups it otherwise than declared."""
 
     shown: str
     ids: tuple[int, ...]
@@ -103,7 +104,9 @@ class WrongGrouping:
 
 @dataclass(frozen=True)
 class Grouping:
-    """Which patterns a gate groups otherwise than declared: without a difference, and with one."""
+    """The patterns that a level gate groups otherwise than declared: those that change no value,
+    and those that change one.
+    """
 
     harmless: tuple[str, ...]
     wrong: tuple[WrongGrouping, ...]
@@ -118,7 +121,9 @@ class Grouping:
 
 @dataclass(frozen=True)
 class Run:
-    """Operators one behind the other: a binary one with its operand, or none, then prefix ones."""
+    """Consecutive operators: a binary one with its operand, or none, followed by prefix
+    operators.
+    """
 
     binary: int | None
     prefix: tuple[int, ...] = ()
@@ -127,7 +132,7 @@ class Run:
         return Run(self.binary, (*self.prefix, u))
 
     def with_operands(self, p: int, first: T | None, second: T, third: T) -> list[T | int]:
-        """`first binary prefix ... second p third`."""
+        """The text of the run with operands: `first binary prefix ... second p third`."""
         before = [] if first is None or self.binary is None else [first, self.binary]
         return [*before, *self.prefix, second, p, third]
 
@@ -168,8 +173,8 @@ def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
 
 
 def every_run(algebra: Algebra, declared: Gate, gate: Gate) -> Iterator[tuple[Run, int]]:
-    """Each prefix operator with each level that the gate can give it, at the end of a run that the
-    parser lets pass.
+    """Each prefix operator with each level that the gate can give it, at the end of a run of
+    operators that the parser accepts.
     """
     prefix, binary = (np.flatnonzero(row).tolist() for row in algebra.declared_levels)
     binary_levels = sorted({declared.binary(o) for o in binary})
@@ -202,8 +207,8 @@ def _table(algebra: Algebra, token: int, arity: int) -> NDArray[np.int64]:
 
 
 def _differing(u: NDArray, p: NDArray) -> list[tuple[int, ...]]:
-    """Some a, b with u(a) p b other than u(a p b). A binary operator o is a prefix one, `a o`, for
-    each a: of these, some a, b, c with (a o b) p c other than a o (b p c).
+    """Some operands (a, b) with u(a) p b different from u(a p b). For each a, a binary operator o
+    is a prefix operator `a o`: then some (a, b, c) with (a o b) p c different from a o (b p c).
     """
     if u.ndim == 2:
         found = [(a, *others) for a, of_b in enumerate(u) for others in _differing(of_b, p)]
@@ -213,7 +218,7 @@ def _differing(u: NDArray, p: NDArray) -> list[tuple[int, ...]]:
 
 
 def _examples(algebra: Algebra, run: Run, p: int, operands: tuple[int, ...]) -> Iterator[list[int]]:
-    """The expressions that have these operands around p, with each operand of the run's own."""
+    """The expressions with these operands around p, for every choice of the run's own operands."""
     *first, a, b = (FIRST_VALUE + operand for operand in operands)
     firsts = first or ([None] if run.binary is None else algebra.value_ids[:MOST_KEPT])
     for value in firsts:
@@ -221,7 +226,7 @@ def _examples(algebra: Algebra, run: Run, p: int, operands: tuple[int, ...]) -> 
 
 
 def _pattern(algebra: Algebra, run: Run, p: int) -> str:
-    """Such as `a + b * c`."""
+    """The pattern of a run in words, such as `a + b * c`."""
     names = iter("abc")
     first = None if run.binary is None else next(names)
     parts = run.with_operands(p, first, next(names), next(names))

@@ -1,4 +1,4 @@
-"""Proof files: what they say, and whether it is so.
+"""Proof files: writes them, and checks them against weights.
 
 A proof is the verdict *exact* with all that it rests on. It is checked by making it again from the
 weights and comparing the two, so that there is no field that nobody checks.
@@ -24,11 +24,11 @@ ARITHMETIC = {
 
 
 class ProofRejected(Exception):
-    """The proof file claims what the weights do not bear out."""
+    """Raised for a proof file that does not hold for the weights."""
 
 
 def proof_of(algebra: Algebra, weights_sha256: str, findings: Findings) -> dict[str, Any]:
-    """What a proof says of weights that pass the check."""
+    """The proof of weights that pass the check, as plain data."""
     proof = {
         "format": FORMAT,
         "verdict": "exact",
@@ -93,5 +93,5 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def _as_text(value: Any) -> str:
-    """JSON, so that 1, 1.0 and true are told apart, whatever the order of fields."""
+    """A value as JSON text, which distinguishes 1, 1.0 and true and ignores the order of fields."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True)

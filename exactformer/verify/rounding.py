@@ -1,4 +1,4 @@
-"""Outputs of a perceptron in whole numbers, and the most that float64 can move them.
+"""Outputs of a perceptron in whole numbers, and a bound on the rounding error of float64.
 
 The weights are float32 numbers, none of them subnormal, and what they are multiplied with are whole
 numbers up to 2^8 in size. So every exact value, every partial sum and every rounded one is zero or
@@ -21,9 +21,9 @@ NARROW_LOSS = Fraction(1, 2**7)  # of an entry that is stored in bfloat16, in an
 NARROW_UNDERFLOW = Fraction(1, 2**14)  # and what float16 may lose of it besides
 LARGE_ENTRY = 2**15  # float16 holds numbers up to twice this
 
-MOST_PRODUCTS = 2**40  # of whole numbers, in machine words
-MOST_LONG_PRODUCTS = 2**28  # of whole numbers that are longer: about a minute
-NUMBERS_AT_ONCE = 2**22  # of the hidden layer
+MOST_PRODUCTS = 2**40  # products of whole numbers that fit into machine words
+MOST_LONG_PRODUCTS = 2**28  # products of longer whole numbers: about a minute
+NUMBERS_AT_ONCE = 2**22  # numbers of the hidden layer at once
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class _Whole:
 
     tensors: list[NDArray]  # W_1, b_1, W_2, and b_2 in the scale of the outputs
     scale_1: int
-    scale_h: int  # of the hidden layer, after its activation
+    scale_h: int  # scale of the hidden layer, after its activation
     scale_2: int
     short: bool
 
@@ -90,7 +90,7 @@ def _whole(
 
 
 def _outputs(H: NDArray, wholes: Sequence[_Whole], activation: str) -> list[Outputs]:
-    """Seed by seed on a leading axis, some rows at a time."""
+    """Compute the outputs, with seeds on a leading axis, some rows at a time."""
     W_1, b_1, W_2, b_2 = (
         np.stack(of_name) for of_name in zip(*(w.tensors for w in wholes), strict=True)
     )
@@ -140,10 +140,11 @@ def sum_error(terms: int, scale: int, count: int, inexact: Fraction = Fraction(0
 
 
 def reads_back(E: NDArray) -> bool:
-    """Each token's dense vector gives more than 1/2 with itself, less with all others.
+    """Whether dense vectors read back as their tokens: the product of a vector with itself is more
+    than 1/2, that with any other less.
 
     A state holds the vector as its format stores it, bfloat16 being the coarsest; its product with
-    the float32 vectors is one of float64.
+    the float32 vectors is computed in float64.
     """
     D = len(E)
     if D**3 > MOST_LONG_PRODUCTS:

@@ -1,4 +1,4 @@
-"""Every span there can be, what each of its positions receives, and whether it comes out right."""
+"""Lists every possible span and what each of its positions receives, and checks the outputs."""
 
 from dataclasses import dataclass
 
@@ -20,8 +20,8 @@ class Cases:
 
 @dataclass(frozen=True)
 class WrongRow:
-    """A position that does not become what it must: the tokens are ids, the operands indices of
-    values. `shown` says it in symbols.
+    """A position with a wrong output: the tokens are ids, the operands value indices. `shown` says
+    it in symbols.
     """
 
     shown: str
@@ -59,8 +59,8 @@ def every_case(algebra: Algebra, G_R: NDArray | None, slots: int) -> Cases:
 
 @dataclass(frozen=True)
 class Group:
-    """The positions that hold one token: the cases they are in, how many each has of them, and what
-    they receive there, which is the same for all of one case.
+    """The positions that hold one token: their cases, how many of them each case has, and the row
+    that they receive, which is equal within a case.
     """
 
     token: int
@@ -70,7 +70,8 @@ class Group:
 
 
 def every_receipt(cases: Cases, routes: NDArray) -> tuple[NDArray, list[Group]]:
-    """All that is ever received, nothing first, and which position of which case receives it.
+    """All distinct rows that a position can receive, the zero row first, and which position of
+    which case receives which.
 
     `routes[a, b]` is how often a position that holds token a receives each token b of its span.
     """
@@ -93,8 +94,8 @@ def every_receipt(cases: Cases, routes: NDArray) -> tuple[NDArray, list[Group]]:
 def wrong_rows(
     algebra: Algebra, cases: Cases, groups: list[Group], positive: NDArray
 ) -> tuple[WrongRow, ...]:
-    """The rows that keep a span from becoming its value, once, and zero elsewhere. `positive` has
-    the outputs above the threshold for each row of what is received.
+    """The rows that keep a span from becoming its value exactly once, with zeros elsewhere.
+    `positive` has the outputs above the threshold for each received row.
     """
     D = positive.shape[1]
     tokens_left = np.zeros(len(cases.operator), dtype=np.int64)  # of each span, if they are right
@@ -117,8 +118,8 @@ def wrong_rows(
 
 
 def look_up(H: NDArray, bags: NDArray, outputs: NDArray) -> NDArray:
-    """Which outputs of a table are positive for each row of H; a row it does not have gives none.
-    They are 1/2 and -1/2 there, and nothing rounds.
+    """Whether each output of a table is positive for each row of H; none is for a row that the
+    table lacks. Outputs are 1/2 or -1/2, so nothing rounds.
     """
     table = {bag.tobytes(): row for row, bag in enumerate(bags.astype(np.int64))}
     rows = np.array([table.get(row.tobytes(), -1) for row in np.ascontiguousarray(H)])

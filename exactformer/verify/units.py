@@ -18,7 +18,7 @@ LONGEST = 1_000
 
 
 def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
-    """What differs from the units that the operators' rules need."""
+    """The differences between these units and those that the operators' rules need."""
     D, slots = len(algebra.vocabulary), slots_of(algebra)
     try:
         needed = [units_of(algebra, operator) for operator in algebra.operators]

@@ -1,4 +1,4 @@
-"""Items in blocks of a bounded size, and a store for more of them than the memory holds."""
+"""Groups items into blocks of bounded size, and stores blocks on disk when memory is short."""
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sized
@@ -6,14 +6,14 @@ from tempfile import SpooledTemporaryFile
 from typing import Generic, TypeVar
 
 MOST_AT_ONCE = 1 << 15  # items of a block, however small
-KEPT_IN_MEMORY = 1 << 26  # bytes; what is more is kept on disk
+KEPT_IN_MEMORY = 1 << 26  # bytes; blocks beyond that are kept on disk
 
 T = TypeVar("T")
 Block = TypeVar("Block", bound=Sized)
 
 
 def in_blocks(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterator[list[T]]:
-    """Items in lists, each of about this size in all."""
+    """Group items into lists, each of about `most` in total size."""
     block: list[T] = []
     room = most
     for item in items:
@@ -27,7 +27,7 @@ def in_blocks(items: Iterable[T], size: Callable[[T], int], most: int) -> Iterat
 
 
 class Kept(Generic[Block]):
-    """Plain data that waits in blocks, most of it on disk, until a whole file has been read."""
+    """A store of blocks of plain data, most of it on disk, until a whole file has been read."""
 
     def __init__(self) -> None:
         self.file = SpooledTemporaryFile(KEPT_IN_MEMORY)  # noqa: SIM115 (closed at the exit)

@@ -34,9 +34,9 @@ _SUBSTITUTIONS = [
 ]
 
 Formula = bytes  # token ids of a Boolean expression, with further ids for the variables
-Circuit = bytes  # the same without variables
+Circuit = bytes  # token ids of a Boolean expression without variables
 
-# What may follow in an open span: its state, and the state after each kind of word.
+# States of an open span, with the state after an operand and the words for what may follow.
 _START, _NEGATED, _LEFT, _JOIN, _RIGHT, _RIGHT_READ, _FULL, _TOP, _DONE = range(9)
 _AFTER_OPERAND = {_START: _LEFT, _NEGATED: _FULL, _RIGHT: _RIGHT_READ, _TOP: _DONE}
 _EXPECTED = {
@@ -86,7 +86,7 @@ def read_formula(text: str, first_line: int = 1) -> Formula:
 
 
 def circuits(formula: Formula) -> list[Circuit]:
-    """The formula under each of the assignments, in a fixed order."""
+    """The formula under each assignment of its variables, in a fixed order."""
     return [formula.translate(substitution) for substitution in _SUBSTITUTIONS]
 
 
@@ -100,7 +100,7 @@ def truth(values: Sequence[str | None]) -> int:
 
 
 def relation(left: int, right: int) -> str:
-    """MacCartney's relation between two formulas, from where they are true."""
+    """MacCartney's relation between two formulas, from the assignments under which each is true."""
     if left == right:
         return "="  # equivalence
     disjoint, exhaustive = left & right == 0, left | right == EVERYWHERE

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Row(NamedTuple, Generic[T]):
-    """One line of a file: its number, what it says the answer is, and what that is asked of."""
+    """One line of a file: its number, its label, and the content that the label is for."""
 
     line: int
     label: str
@@ -32,8 +32,9 @@ class Row(NamedTuple, Generic[T]):
 
 
 def guess_format(domain: Algebra, header: bytes) -> Format:
-    """By the first line: the Long Range Arena's files have a header; pairs of formulas have a third
-    field; Nangia's operators have a bracket; and native text in two fields is as `sample` writes.
+    """Guess the format from the first line: the Long Range Arena's files have a header, pairs of
+    formulas have three fields, Nangia's operators have a bracket, and native text in two fields is
+    in the form that `sample` writes.
     """
     if header == HEADER.encode():
         return "lra"
@@ -65,7 +66,9 @@ def read_bowman_row(line: bytes, number: int) -> Row[tuple[Formula, Formula]]:
 
 
 def read_tsv_row(algebra: Algebra, line: bytes, number: int) -> Row[Expression]:
-    """Two bare values may be read either way: the row is right only if they are the same."""
+    """Read a row of an expression and its value, in either order. A row of two bare values can be
+    read either way, so it is correct only if they are equal.
+    """
     ids, values = algebra.token_ids, algebra.value_ids
     row = _Fields(line, number, ("expression", "value"))
     first, second = (ids.get(field.strip()) in values for field in row.fields)
@@ -77,7 +80,7 @@ def read_tsv_row(algebra: Algebra, line: bytes, number: int) -> Row[Expression]:
 
 
 class _Fields:
-    """The fields of a line between tabs; an error in one of them is located in the whole line."""
+    """The tab-separated fields of a line; an error in a field is located in the whole line."""
 
     def __init__(self, line: bytes, number: int, names: tuple[str, ...]) -> None:
         self.text, self.number = decode(line, number).rstrip("\r"), number

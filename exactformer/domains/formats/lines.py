@@ -1,6 +1,6 @@
-"""A file of lines that is read once, a line at a time: bad lines are reported together.
+"""Reads a file of lines once, a line at a time, and reports bad lines together.
 
-Parts of it may be read apart, each as the file would be, and their bad lines added up.
+A file can be split into parts that are read separately; their bad lines add up.
 """
 
 import os
@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from exactformer.domains.errors import ExpressionError
 
 SHOWN_PROBLEMS = 10  # bad lines of a file that are shown one by one
-LONGEST_LINE = 1 << 24  # bytes; what never ends is refused before it fills the memory
-PART = 1 << 20  # bytes of a part, about
-LINES_AT_ONCE = 1 << 23  # bytes of short lines that are read together; each takes a few numbers
+LONGEST_LINE = 1 << 24  # bytes; a longer line is refused before it fills the memory
+PART = 1 << 20  # approximate bytes of a part
+LINES_AT_ONCE = 1 << 23  # bytes of short lines that are read together
 
 T = TypeVar("T")
 
 
 class Part(NamedTuple):
-    """Whole lines of a file; `str` of it is what errors call the file."""
+    """Some whole lines of a file; `str(part)` is the file's name in error messages."""
 
     name: str
     first_line: int
@@ -38,7 +38,7 @@ class Part(NamedTuple):
 
 
 def opened(path: Path | Part) -> AbstractContextManager[BinaryIO]:
-    """A file's bytes; `-` is standard input, which is not closed at the end."""
+    """Open a file for reading bytes; `-` is standard input, which is not closed at the end."""
     if isinstance(path, Part):
         return BytesIO(path.data)
     return nullcontext(sys.stdin.buffer) if str(path) == "-" else path.open("rb")
@@ -49,7 +49,7 @@ def first_line_of(path: Path | Part) -> int:
 
 
 def size_of(file: BinaryIO) -> int | None:
-    """In bytes, where that can be known before all was read."""
+    """Size of a file in bytes; None if it is not known before all is read."""
     if isinstance(file, BytesIO):
         return len(file.getbuffer())
     try:
@@ -64,8 +64,8 @@ class Lines:
 
     def __init__(self, name: str, file: BinaryIO, first_line: int = 1) -> None:
         self.name, self.file, self.first_line = name, file, first_line
-        self.number = first_line  # of the next line of `blocks`
-        self.done = 0  # bytes so far
+        self.number = first_line  # number of the next line that `blocks` yields
+        self.done = 0  # bytes read so far
         self._first = self._next(first_line)
         if first_line == 1:
             self._first = self._first.removeprefix(b"\xef\xbb\xbf")
@@ -78,7 +78,7 @@ class Lines:
 
     @property
     def header(self) -> bytes:
-        """The first line, which may be a row already."""
+        """The first line without its line end; it may already be a row."""
         return self._first.rstrip(b"\r\n")
 
     @property
@@ -86,7 +86,7 @@ class Lines:
         return size_of(self.file)
 
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
-        """The number of each line, and the line."""
+        """Yield each line with its number."""
         number, line = self.first_line, self._first
         while line:
             yield number, line.removesuffix(b"\n")
@@ -94,8 +94,8 @@ class Lines:
             line = self._next(number)
 
     def blocks(self) -> Iterator[NDArray[np.uint8]]:
-        """Many lines at a time, the first of which is `number`: whoever reads them adds how many
-        they were. They are there until the next ones are asked for.
+        """Yield blocks of whole lines, the first of which has the number `self.number`: the caller
+        adds the number of lines it has read. A block is valid until the next one is requested.
         """
         buffer, size = bytearray(self._first), len(self._first)
         more = True
@@ -137,7 +137,7 @@ class Lines:
     def _attempts(
         self, read: Callable[[bytes, int], T], first: int
     ) -> Iterator[T | ExpressionError]:
-        """What `read` makes of each line from the first on, or its error."""
+        """Yield what `read` makes of each line from the first on, or its error."""
 
         def attempt(line: bytes, number: int) -> T | ExpressionError:
             try:
@@ -155,12 +155,14 @@ def _too_long(name: str, line: int) -> ValueError:
 
 
 def parts(path: Path) -> Iterator[Part]:
-    """A file in parts of two lines at least: the first may be a header. An empty file has one part,
-    an empty one.
+    """Split a file into parts of at least two lines, since the first line may be a header. An empty
+    file has one empty part.
     """
 
     def and_a_line(data: bytes) -> bytes:
-        """With the rest of its last line, or with one more."""
+        """The data completed to a whole line; or with one more line, if it ends with a whole
+        one.
+        """
         begun = len(data) - 1 - data.rfind(b"\n")
         rest = file.readline(LONGEST_LINE + 1 - begun)
         if begun + len(rest) > LONGEST_LINE:
@@ -176,8 +178,8 @@ def parts(path: Path) -> Iterator[Part]:
 
 
 class BadLines(ValueError):
-    """Lines of a file that are none of its format: what is wrong with the first few, and how many
-    there are. `place` is where the first one goes wrong.
+    """A file with bad lines: their number, and the problems of the first few. `place` is the
+    position of the first error.
     """
 
     def __init__(
@@ -191,15 +193,13 @@ class BadLines(ValueError):
         return BadLines, (self.name, self.problems, self.count, self.place)
 
     def __add__(self, later: "BadLines") -> "BadLines":
-        """Those of a part and of one behind it."""
+        """The bad lines of two parts of a file together, `later` being the second part."""
         problems = [*self.problems, *later.problems][:SHOWN_PROBLEMS]
         return BadLines(self.name, problems, self.count + later.count, self.place)
 
 
 class Checked:
-    """What is known of a file's lines so far: how many there are, how many of them are bad, and
-    what is wrong with the first few of those.
-    """
+    """Counts of the lines of a file and of the bad ones, with the problems of the first few."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -215,7 +215,7 @@ class Checked:
             self.place = self.place or error.place
 
     def require_right(self) -> None:
-        """Tell all bad lines at once."""
+        """Raise one error for all bad lines, or for an empty file."""
         if self.bad:
             raise BadLines(self.name, self.problems, self.bad, self.place)
         if not self.lines:
@@ -225,7 +225,7 @@ class Checked:
 
 
 def all_right(name: str, results: Iterable[T | ExpressionError]) -> Iterator[T]:
-    """The results of a file's lines, up to the first bad one. At the end the bad ones are told."""
+    """Yield the results up to the first bad line; at the end, raise one error for all bad lines."""
     checked = Checked(name)
     for result in results:
         if isinstance(result, ExpressionError):

@@ -1,4 +1,4 @@
-"""The ListOps set of the Long Range Arena: its distribution, drawn anew.
+"""Draws new expressions from the distribution of the Long Range Arena's ListOps set.
 
 The law of its published generator: a node on levels 1 (the outermost) to 9 is an operator with
 probability 1/4 and a digit otherwise; on level 10 it is a digit. Operators (MIN, MAX, MED, SM),
@@ -39,10 +39,12 @@ def draw_long_range(count: int, rng: np.random.Generator) -> list[Expression]:
 
 
 def _trees(algebra: Algebra, rng: np.random.Generator) -> list[bytes]:
-    """The trees of the right size among many: all grow at once, one array operation a level."""
-    tokens: list[NDArray[np.uint8]] = []  # of each node by level: an operator or a digit
+    """The trees of the right size among many that are grown together, one array operation a
+    level.
+    """
+    tokens: list[NDArray[np.uint8]] = []  # token of each node by level: an operator or a digit
     arity: list[NDArray[np.int64]] = []  # 0 for digits
-    tree: list[NDArray[np.int64]] = [np.arange(TREES_AT_ONCE)]  # that each node belongs to
+    tree: list[NDArray[np.int64]] = [np.arange(TREES_AT_ONCE)]  # tree that each node belongs to
     for level in range(1, LEVELS + 1):
         n = len(tree[-1])
         is_operator = (rng.random(n) < OPERATOR_SHARE) & (level < LEVELS)

@@ -27,7 +27,7 @@ from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.rules import count_keys, operand_keys
 
 DIGITS = tuple("0123456789")
-SYMBOLS = ("(", ")", *DIGITS, *LISTOPS_RULES)  # of a native expression, each with its code
+SYMBOLS = ("(", ")", *DIGITS, *LISTOPS_RULES)  # symbols of a native expression, by their code
 DIGIT_CODES = {digit: code for code, digit in enumerate(SYMBOLS) if digit in DIGITS}
 OPERATOR_CODES = {f"[{name}": SYMBOLS.index(name) for name in LISTOPS_RULES}
 FEWEST = 2  # operands of every operator
@@ -39,10 +39,12 @@ Use = tuple[str, int]  # an operator with a number of operands
 
 @dataclass(frozen=True)
 class Reading:
-    """One expression as the indices of its tokens in SYMBOLS, and what it asks of an algebra."""
+    """An expression as codes, which are indices into SYMBOLS, with the operators and arities it
+    uses.
+    """
 
     codes: bytes
-    uses: dict[Use, int]  # each with the index of the `]` that first ends it
+    uses: dict[Use, int]  # index of the word `]` at which each use first occurs
 
     def expression(self, algebra: Algebra) -> Expression:
         """The expression in an algebra that covers `uses`."""
@@ -50,15 +52,17 @@ class Reading:
 
 
 def token_ids(algebra: Algebra) -> NDArray[np.int16]:
-    """By code, the token id in an algebra. An operator that it does not have is OPEN: in prefix
-    notation no span begins with a span.
+    """Token id in an algebra for each code. An operator that the algebra lacks gets the id of `(`,
+    which makes the expression invalid: in prefix notation no span begins with a span.
     """
     ids = {symbol: i for i, symbol in enumerate(algebra.vocabulary)}
     return np.array([ids.get(symbol, OPEN) for symbol in SYMBOLS], dtype=np.int16)
 
 
 def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
-    """Read one expression in either form; what the algebra does not cover is a located error."""
+    """Read one expression, n-ary or binarised; an operator or arity that the algebra lacks is a
+    located error.
+    """
     require_digits(algebra)
     text = decode(text, first_line)
     reading = read_nangia(text, first_line)
@@ -75,7 +79,7 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
     codes = bytearray()
     uses: dict[Use, int] = {}
     enclosing: list[_Span] = []
-    span, opened = _Span(), 0  # the innermost open span; parentheses that wait for their operator
+    span, opened = _Span(), 0  # innermost open span; parentheses open before its operator
     for place, word in enumerate(words):
         if word in DIGIT_CODES and span.takes_operand(binarised) and not opened:
             codes.append(DIGIT_CODES[word])
@@ -110,12 +114,12 @@ def read_nangia(text: str, first_line: int = 1) -> Reading:
 
 @dataclass(slots=True)
 class _Span:
-    """What was read of a span; the outermost has no operator and takes one operand."""
+    """State of a span while it is read; the outermost one has no operator and takes one operand."""
 
     operator: str = ""
     operands: int = 0
-    left: int = 0  # of its parentheses, how many are still open
-    due: bool = False  # one of them closes next
+    left: int = 0  # number of its parentheses that are still open
+    due: bool = False  # whether one of them must close next
 
     def takes_operand(self, binarised: bool) -> bool:
         if not self.operator:
@@ -132,7 +136,7 @@ class _Span:
 
 
 def _problem(span: _Span, opened: int, binarised: bool, word: str | None) -> str:
-    """What was expected and what was found, in words."""
+    """The error message: what was expected, what was found, and why."""
     operators = " ".join(OPERATOR_CODES)
     expected: list[str] = []
     reason = ""
@@ -170,13 +174,15 @@ def _found(word: str | None) -> str:
 
 
 def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:
-    """Words carry no offsets, to be quick: that of one is found when it is needed."""
+    """Raise an error at the word with index `place`. Its offset is computed only here, so that
+    reading is fast.
+    """
     matches = (match.start() for i, match in enumerate(SCANNER.finditer(text)) if i == place)
     raise ExpressionError(problem, text, next(matches, len(text.rstrip())), first_line)
 
 
 def format_nangia(expression: Expression) -> str:
-    """The binarised form, as published files have it."""
+    """The text of an expression in the binarised form of the published files."""
     vocabulary, first_operator = expression.algebra.vocabulary, expression.algebra.first_operator
     words: list[str] = []
     enclosing: list[int] = []  # where in `words` the parentheses of each open span stand
@@ -198,8 +204,8 @@ def format_nangia(expression: Expression) -> str:
 
 
 def covering(uses: Iterable[Use], median: Median) -> Algebra:
-    """The ListOps algebra that covers these operators and numbers of operands: with the paper's
-    operators where those suffice, and on up to three operands at least, as the paper's.
+    """The smallest ListOps algebra that covers these uses, with at least the paper's fan-in of
+    three; it has the paper's operators if those suffice.
     """
     uses = list(uses)
     found = {operator for operator, _ in uses}
@@ -211,7 +217,7 @@ def covering(uses: Iterable[Use], median: Median) -> Algebra:
 
 
 def require_digits(algebra: Algebra) -> None:
-    """The notation can be read for other algebras than ListOps, too, but not for all."""
+    """Raise a ValueError unless this is a prefix algebra on the ten digits."""
     if set(algebra.values) != set(DIGITS) or algebra.notation is not Notation.PREFIX:
         raise ValueError(
             f"the notation of ListOps is for prefix algebras on the ten digits, "
@@ -220,7 +226,7 @@ def require_digits(algebra: Algebra) -> None:
 
 
 def uncovered(algebra: Algebra, uses: Iterable[Use]) -> list[Use]:
-    """Those uses that are outside the algebra."""
+    """The uses that are not in the algebra."""
     operators = {op.symbol: op for op in algebra.operators}
     return [
         (symbol, count)
@@ -230,9 +236,10 @@ def uncovered(algebra: Algebra, uses: Iterable[Use]) -> list[Use]:
 
 
 def difference(algebra: Algebra, use: Use, median: Median) -> str | None:
-    """How the algebra differs from ListOps in a use that it covers; None if it does not.
+    """An example on which the algebra differs from ListOps in a use that both have; None if there
+    is none.
 
-    Values are compared by their symbols: an algebra may have them in any order.
+    Values are compared by their symbols, since an algebra may have them in any order.
     """
     (published,) = listops(None, median, (use[0],)).operators
     (operator,) = (op for op in algebra.operators if op.symbol == use[0])

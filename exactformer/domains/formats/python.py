@@ -1,4 +1,4 @@
-"""Text as Python writes it, with precedence and redundant parentheses, in the full form.
+"""Reads Python's syntax, with precedence and redundant parentheses, into fully parenthesized form.
 
     not ( True ) and False or True      becomes   (((~1)&0)|1)
     2 + 3 * 14 - 1 modulo 10            becomes   ((2+(3*4))+(9*1))
@@ -41,9 +41,9 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
     text = decode(text, first_line)
     dialect = dialect_of(algebra)
     operands: list[Node] = []
-    # How tightly operators bind, of how many operands, and what they make of these; 0 for `(`.
+    # Precedence, number of operands and effect of each waiting operator; precedence 0 for `(`.
     waiting: list[tuple[int, int, Callable[..., Node]]] = []
-    unclosed = 0  # parentheses
+    unclosed = 0  # number of open parentheses
     complete = False  # whether an operand has just ended
 
     def reduce(precedence: int) -> None:
@@ -91,7 +91,7 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
 
 @lru_cache(maxsize=16)
 def dialect_of(algebra: Algebra) -> Dialect:
-    """How to read for an algebra: its operators must be Python's, modulo the number of values."""
+    """The dialect for an algebra, whose operators must be Python's modulo the number of values."""
     n, computes = len(algebra.values), partial(_computes, algebra)
     if algebra.notation is not Notation.PREFIX and set(algebra.values) == set(map(str, range(n))):
         logic = computes("&", min, 2) and computes("|", max, 2)
@@ -108,7 +108,7 @@ def dialect_of(algebra: Algebra) -> Dialect:
 
 
 def _computes(algebra: Algebra, symbol: str, rule: Callable[..., int], arity: int) -> bool:
-    """Whether the algebra has this operator with this meaning."""
+    """Whether the algebra has this operator, and it computes `rule`."""
     numbers = [int(value) for value in algebra.values]
     return any(
         all(
