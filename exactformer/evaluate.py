@@ -78,7 +78,7 @@ def interval_over_seeds(right: NDArray[np.bool_]) -> tuple[float, float]:
 
 def interval_of_counts(right: Sequence[int], problems: int) -> tuple[float, float]:
     """Interval over seeds and problems where only each seed's count is known. All seeds are taken
-    to be wrong on the same problems, which is the most that sharing problems can widen the interval.
+    to be wrong on the same problems, which is the most that sharing problems can widen it.
     """
     if len(right) == 1 or not problems:
         return interval(right[0], problems)

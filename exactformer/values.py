@@ -60,7 +60,7 @@ class Evaluator:
 
     @property
     def runs(self) -> EngineUsed:
-        """Name of the engine that gives the values: tables read off the weights, or the transformer."""
+        """Name of the engine that gives the values: tables off the weights, or the transformer."""
         return "fast" if self._tables or self._model.fast_engine(self.engine) else "model"
 
     def value(self, expression: Expression) -> str:

@@ -34,8 +34,8 @@ class Remembering:
 
 def fixed(owner: R) -> R:
     """A copy of the object with tensors that nobody else can write to, as they are now. It is the
-    same one for as long as no bit of them changes. Other fields are compared by identity; a function of
-    somebody else's may change unseen, so that there is a new copy at each use.
+    same one for as long as no bit of them changes. Other fields are compared by identity; a
+    function of somebody else's may change unseen, so that there is a new copy at each use.
     """
     held = vars(owner)
     if IS_COPY in held:
