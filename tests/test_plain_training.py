@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -13,9 +14,10 @@ import exactformer as ef
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.precedence import Level
 from exactformer.model.quantize import ternary
-from exactformer.training.levels import LONGEST_TEXT, level_problem
+from exactformer.training.levels import LONGEST_TEXT, learn_levels, level_problem
 from exactformer.training.recipe import recipe_by_method, recipe_for
 from exactformer.training.run import train_seeds
+from exactformer.training.state import Seed, Trained
 from exactformer.weightfile import WeightFile
 from tests.plain_algebras import IMPLICATION, MODULO7
 
@@ -81,6 +83,28 @@ def test_many_operators_have_levels_of_several_digits():
     assert gated.directions is not None
     assert gated.G_L[1, algebra.first_operator :].tolist() == [1, 2, 9, 5]
     assert gated.directions.tolist() == [0] * 9 + [1]
+
+
+def test_a_prefix_operator_looser_than_three_binary_levels_is_learned():
+    """One digit has three levels, and this takes four. Texts that stay wrong tell, nothing else."""
+    values = ("0", "1", "2")
+
+    def binary(symbol: str, rule: Callable[[int, int], int]) -> Operator:
+        return Operator.from_rule(
+            symbol, [2], lambda a, b: str(rule(int(a), int(b)) % 3), values, ordered=True
+        )
+
+    operators = [binary("+", int.__add__), binary("*", int.__mul__), binary("^", int.__pow__)]
+    operators.append(Operator.from_rule("!", [1], lambda a: str((int(a) ** 2 + 1) % 3), values))
+    declared = [("prefix", "!"), ("left", "+"), ("left", "*"), ("right", "^")]
+    levels = [Level(direction, (symbol,)) for direction, symbol in declared]
+    algebra = Algebra("loose", values, operators, "plain", precedence=levels)
+    model, recipe = ef.construct(algebra), recipe_for(algebra)
+    spans = Trained(Seed(1), model.weights, model.certify(), 0.0, 0.0, {})
+    learned = learn_levels(algebra, spans, recipe)
+    assert learned.exact
+    assert learned.logits["G_L"].shape[-1] == 2
+    assert recipe.level_steps < (learned.level_steps or 0) <= 2 * recipe.level_steps
 
 
 def test_spans_that_were_not_learned_get_no_levels():

@@ -34,10 +34,12 @@ class Architecture:
         return gates + attention + feedforward
 
 
-def paper_architecture(algebra: Algebra, hidden: int | None = None) -> Architecture:
-    """The paper's sizes: attention has one dimension for operands and one for each operator; the
-    feedforward has 2D squared units for operators of at most two operands and 8D rectified ones for
-    wider operators, or `hidden` of them.
+def paper_architecture(
+    algebra: Algebra, hidden: int | None = None, activation: Activation | None = None
+) -> Architecture:
+    """The paper's choices: attention has one dimension for operands and one for each operator;
+    2D squared units for operators on at most two operands, 8D rectified ones for wider ones; or
+    `hidden` units, or another `activation`, where these are given.
     """
     D = len(algebra.vocabulary)
     wide = algebra.max_fan_in is None or algebra.max_fan_in > 2
@@ -45,6 +47,6 @@ def paper_architecture(algebra: Algebra, hidden: int | None = None) -> Architect
         D=D,
         d_h=1 + len(algebra.operators),
         hidden=(8 if wide else 2) * D if hidden is None else hidden,
-        activation="relu" if wide else "square",
+        activation=activation or ("relu" if wide else "square"),
         slots=slots_of(algebra),
     )

@@ -5,9 +5,11 @@ operator are trained before, on fully parenthesized expressions, as ever; then t
 random logits, and an estimator that asks for nothing but the errors of gates moves them.
 
 A level is a number in base three with digits -1, 0 and 1, a logit for each digit, and as many as
-give each binary operator a level of its own if need be: one digit for up to three of them. A level
-has a logit for its direction, positive for from the right. Which gates are harmless, as
-`verify/levels.py` knows, is not used.
+give each binary operator a level of its own if need be: one digit for up to three of them. That is
+too few where a prefix operator is looser than all of these, which takes one level more: so where
+the steps end with texts still wrong, and there are prefix operators, the gate starts again with as
+many digits as give them a level, too. A level has a logit for its direction, positive for from the
+right. Which gates are harmless, as `verify/levels.py` knows, is not used.
 """
 
 from dataclasses import dataclass, field, replace
@@ -47,6 +49,7 @@ class LevelProblem:
     weights: Weights
     texts: list[Expression]
     values: list[str]
+    digits: int  # of a level
     # Texts that come out wrong, by gate, and by how a gate acts: many act alike.
     wrong: dict[tuple[float, ...], int] = field(default_factory=dict)
     wrong_by_levels: dict[str, int] = field(default_factory=dict)
@@ -55,10 +58,6 @@ class LevelProblem:
     def uses(self) -> Tensor:
         """Whether each token needs a level as a prefix and as a binary operator: (2, D)."""
         return torch.from_numpy(self.algebra.declared_levels > 0)
-
-    @cached_property
-    def digits(self) -> int:
-        return next(digits for digits in count(1) if 3**digits >= int(self.uses[1].sum()))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -108,7 +107,34 @@ def level_problem(
     texts = [e for length in range(1, LONGEST_TEXT + 1) for e in enumerate_length(algebra, length)]
     if len(texts) > most:
         texts = [texts[i] for i in rng.choice(len(texts), most, replace=False)]
-    return LevelProblem(algebra, weights, texts, [evaluate(text) for text in texts])
+    values = [evaluate(text) for text in texts]
+    return LevelProblem(algebra, weights, texts, values, _digits(algebra, loose_prefix=False))
+
+
+def _digits(algebra: Algebra, *, loose_prefix: bool) -> int:
+    """As many as give each binary operator a level of its own; with `loose_prefix`, also one below
+    all of them to the prefix operators, if there are any.
+    """
+    prefix, binary = (algebra.declared_levels > 0).sum(1).tolist()
+    levels = binary + (1 if loose_prefix and prefix else 0)
+    return next(digits for digits in count(1) if 3**digits >= levels)
+
+
+def _find_gate(
+    problem: LevelProblem, recipe: Recipe, rng: np.random.Generator, learning: bool = True
+) -> tuple[Tensor, int]:
+    """The logits of a gate from random ones, and after how many steps of the estimator. They are
+    as they were drawn if nothing is to be learned.
+    """
+    logits = torch.from_numpy(recipe.spread * rng.standard_normal(sum(problem.shape))).float()
+    memory: Memory = {}
+    steps = 0
+    with one_thread():
+        while learning and steps < recipe.level_steps and problem.count_wrong(ternary(logits)):
+            asking = ASKING[recipe.estimator](logits, 0.0, rng, memory)
+            logits = answered(asking, problem.errors)
+            steps += 1
+    return logits, steps
 
 
 def learn_levels(algebra: Algebra, trained: Trained, recipe: Recipe) -> Trained:
@@ -118,14 +144,12 @@ def learn_levels(algebra: Algebra, trained: Trained, recipe: Recipe) -> Trained:
     seed, started = trained.seed, perf_counter()
     rng = generator(seed.seed, seed.attempt, LEVELS)
     problem = level_problem(algebra, trained.weights, recipe.level_texts, rng)
-    logits = torch.from_numpy(recipe.spread * rng.standard_normal(sum(problem.shape))).float()
-    memory: Memory = {}
-    steps = 0
-    with one_thread():
-        while trained.exact and steps < recipe.level_steps and problem.count_wrong(ternary(logits)):
-            asking = ASKING[recipe.estimator](logits, 0.0, rng, memory)
-            logits = answered(asking, problem.errors)
-            steps += 1
+    logits, steps = _find_gate(problem, recipe, rng, trained.exact)
+    enough = _digits(algebra, loose_prefix=True)
+    if trained.exact and enough > problem.digits and problem.count_wrong(ternary(logits)):
+        problem = replace(problem, digits=enough, wrong={})
+        logits, more = _find_gate(problem, recipe, rng)
+        steps += more
     weights = problem.gated(ternary(logits))
     learned = dict(zip(("G_L", "directions"), problem.unpacked(logits), strict=True))
     return replace(

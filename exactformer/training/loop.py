@@ -24,7 +24,7 @@ from exactformer.training.depth_one import depth_one_rows, rank_errors
 from exactformer.training.depth_one_steps import Batches, DepthOneSteps, DrawnBatches
 from exactformer.training.depth_two import gate_problem, right_of
 from exactformer.training.estimators import ASKING, Mover, answered, move_gates
-from exactformer.training.polish import polish
+from exactformer.training.polish import polish, rounded_if_large
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
 from exactformer.training.state import (
@@ -48,7 +48,7 @@ class Trainer:
 
     def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
-        self.architecture = paper_architecture(algebra, recipe.width)
+        self.architecture = paper_architecture(algebra, recipe.width, recipe.activation)
         self.adam = adam_of(recipe)
         every_step = range(recipe.steps + recipe.look_every)
         self.factors = self.adam.factors(every_step, (step + 1 for step in every_step)).to(device)
@@ -125,7 +125,7 @@ class Trainer:
         for row, seed in enumerate(state.seeds):
             last = seed.attempt == self.recipe.attempts
             if row not in ending and last and self._attempt_over(seed):
-                ending[row] = self._export(here, row)
+                ending[row] = rounded_if_large(self._export(here, row), self.rows)
         ending = {row: weights.to("cpu") for row, weights in ending.items()}
         found = findings_of_all(self.algebra, list(ending.values()))
         ended: dict[int, Trained] = {}
@@ -209,4 +209,4 @@ class Trainer:
         state.tensors["rank"][row] = logits.to(self.device)
 
     def _export(self, tensors: dict[str, Tensor], row: int) -> Weights:
-        return export(self.algebra, tensors, row, self.recipe.width)
+        return export(self.algebra, tensors, row, self.recipe.width, self.recipe.activation)

@@ -15,6 +15,7 @@ from exactformer.training.depth_one import Rows
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
 from exactformer.training.state import stacked
+from exactformer.verify.rounding import MOST_LONG_PRODUCTS
 
 GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole numbers stay short
 # Exponentials below are subnormal and take long to compute: they are left out.
@@ -59,11 +60,28 @@ def _polish_some(
 ) -> list[Weights]:
     polishing = _Polishing(recipe, seeds, cases)
     repeat(polishing.step, recipe.polish_steps, polishing.row.device)
-    polishing.row.mul_(GRID).round_().div_(GRID)
+    polishing.row.copy_(_on_grid(polishing.row))
     return [
         replace(weights, f=MLP(*parts, activation=polishing.f.activation))
         for weights, *parts in zip(seeds, *polishing.parameters, strict=True)
     ]
+
+
+def rounded_if_large(weights: Weights, rows: Rows) -> Weights:
+    """Weights of a seed that was not polished. Their exact numbers are long, and where there are so
+    many that the certificate would refuse them, they are rounded like polished ones.
+    """
+    f = weights.f
+    assert isinstance(f, MLP)
+    received = int((rows.weight.sum(-1) > 0).sum())
+    if received * (f.W_1.numel() + f.W_2.numel()) <= MOST_LONG_PRODUCTS:
+        return weights
+    parts = [_on_grid(part) for part in (f.W_1, f.b_1, f.W_2, f.b_2)]
+    return replace(weights, f=MLP(*parts, activation=f.activation))
+
+
+def _on_grid(numbers: Tensor) -> Tensor:
+    return numbers.mul(GRID).round_().div_(GRID)
 
 
 class _Polishing:

@@ -15,7 +15,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.sampling import problems_of_depth
 from exactformer.domains.units import slots_of
-from exactformer.model.architecture import paper_architecture
+from exactformer.model.architecture import Activation, paper_architecture
 
 PAPER_SEEDS = (8739, 7520, 1936, 7439, 6210, 5650, 5395, 3140, 1243, 5353)
 
@@ -53,8 +53,10 @@ class Recipe:
     polish_steps: int = 300  # after the last row is right, to move outputs off the threshold
     polish_rate: float = 0.01
     width: int | None = None  # units of the hidden layer; None: as many as the paper's
+    activation: Activation | None = None  # of these units; None: the paper's
     level_texts: int = 512  # in plain notation: short texts that teach the gate of levels
-    level_steps: int = 300  # of the estimator on it, at most
+    # Of the estimator on it, at most; and as many again where prefix operators need more levels.
+    level_steps: int = 300
 
 
 FEW, SOME = 20, 400  # bags
@@ -74,7 +76,30 @@ def recipe_for(algebra: Algebra) -> Recipe:
         return Recipe(steps=1_000)
     if bags <= SOME:
         return Recipe(steps=8_000, give_up=(1_000, 0.55), polish_steps=600, polish_rate=0.02)
+    if paper_architecture(algebra).activation == "square":
+        return _rectified(algebra, bags)
     return Recipe(steps=3_000, batch=160)
+
+
+def _rectified(algebra: Algebra, bags: int) -> Recipe:
+    """For many cases of operators on at most two operands.
+
+    Squared units cannot tell two operators apart by themselves. The term in which two operands
+    meet is the same for both, but for the factors that attention gives each operand, and attention
+    has few of them: the more values there are, the fewer routings work. Rectified units can be off
+    for one operator. As they learn, attention may close all bits of an operator for good, unless
+    most start well open. The gate has a logit for each of many tokens: drawn gates are wrong in
+    some of them, so pairs are searched instead. Constants were tuned on seeds 200 to 206.
+    """
+    return Recipe(
+        steps=3_000,
+        batch=max(512, bags // 8),
+        estimator="search",
+        open_bits=0.3,
+        feedforward_rate=0.01,
+        width=min(8 * len(algebra.vocabulary), 512),  # the paper's for rectified ones, or fewer
+        activation="relu",
+    )
 
 
 def sure_recipe_for(algebra: Algebra) -> Recipe:
@@ -87,6 +112,8 @@ def sure_recipe_for(algebra: Algebra) -> Recipe:
     if bags <= SOME:
         wide = 3 * paper_architecture(algebra).hidden
         return replace(recipe, give_up=None, width=wide, feedforward_rate=0.02, steps=16_000)
+    if recipe.activation is not None:
+        return replace(recipe, steps=6_000)
     return replace(recipe, open_bits=0.3, feedforward_rate=0.03, steps=6_000)
 
 

@@ -28,6 +28,7 @@ from exactformer.domains.catalog import describe
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
+from exactformer.model.architecture import paper_architecture
 from exactformer.model.storage import from_file, to_file
 from exactformer.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
@@ -176,6 +177,10 @@ def require_trainable(
     require(what, cases, MOST_LEARNED, "construct it instead")
     numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
     require(f"numbers of all {what}", numbers, MOST_NUMBERS, "construct it instead")
+    size = paper_architecture(algebra, recipe.width)
+    certified = cases * (size.slots * size.D + size.hidden)
+    what = f"numbers of the certificate for {size.hidden} units and {cases} cases"
+    require(what, certified, MOST_NUMBERS, "choose a smaller width, or construct it instead")
     if not seeds:
         raise ValueError("expected at least one seed, found none")
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:

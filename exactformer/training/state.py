@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import Algebra
-from exactformer.model.architecture import paper_architecture
+from exactformer.model.architecture import Activation, paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import binary, ternary
@@ -156,10 +156,14 @@ def stacked(seeds: Sequence[Weights]) -> MLP:
 
 
 def export(
-    algebra: Algebra, tensors: dict[str, Tensor], row: int, width: int | None = None
+    algebra: Algebra,
+    tensors: dict[str, Tensor],
+    row: int,
+    width: int | None = None,
+    activation: Activation | None = None,
 ) -> Weights:
-    """The weights of one seed, discrete and without padding."""
-    size = paper_architecture(algebra, width)
+    """One seed's weights, discrete and without padding."""
+    size = paper_architecture(algebra, width, activation)
     real: dict[str, Tensor] = {}
     for name, shape in _shapes(size.D, size.d_h, size.hidden, size.slots).items():
         cut = tensors[name][row][tuple(map(slice, shape))].detach().contiguous()
