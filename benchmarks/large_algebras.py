@@ -75,8 +75,8 @@ ALGEBRAS: dict[str, tuple[Callable[[], Algebra], int]] = {
     "mod-20": (modulo(20), 5),
     "mod-23": (modulo(23), 5),
     "s4": (s4, 5),
-    "mod-31": (modulo(31), 5),
-    "mod-64": (modulo(64), 3),
+    "mod-31": (modulo(31), 3),
+    "mod-64": (modulo(64), 2),
     "mod-97": (modulo(97), 2),
 }
 

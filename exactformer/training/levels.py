@@ -112,8 +112,8 @@ def level_problem(
 
 
 def _digits(algebra: Algebra, *, loose_prefix: bool) -> int:
-    """As many as give each binary operator a level of its own; with `loose_prefix`, also one below
-    all of them to the prefix operators, if there are any.
+    """Ternary digits of a level: as many as give each binary operator a level of its own; with
+    `loose_prefix`, also one below all of them to the prefix operators, if there are any.
     """
     prefix, binary = (algebra.declared_levels > 0).sum(1).tolist()
     levels = binary + (1 if loose_prefix and prefix else 0)
