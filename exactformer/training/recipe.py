@@ -84,10 +84,10 @@ def recipe_for(algebra: Algebra) -> Recipe:
 def _rectified(algebra: Algebra, bags: int) -> Recipe:
     """For many cases of operators on at most two operands.
 
-    Squared units cannot tell two operators apart by themselves. The term in which two operands
-    meet is the same for both, but for the factors that attention gives each operand, and attention
-    has few of them: the more values there are, the fewer routings work. Rectified units can be off
-    for one operator. As they learn, attention may close all bits of an operator for good, unless
+    With squared units, the term in which two operands meet is the same for all operators, but for
+    the factors that attention gives each operand, and attention has few of them: the more values
+    there are, the more conflicts a routing has to resolve. Rectified units can be off for one
+    operator. As they learn, attention may close all bits of an operator for good, unless
     most start well open. The gate has a logit for each of many tokens: drawn gates are wrong in
     some of them, so pairs are searched instead. Constants were tuned on seeds 200 to 206.
     """
