@@ -123,7 +123,7 @@ def main() -> None:
         f"seed, and no longer text is looked at before the verdict. Where levels alone are "
         f"learned, spans are those of boolean/7520, arithmetic/7520 and of constructed weights. "
         f"*harmless* are gates that group some operators otherwise than declared, where that makes "
-        f"no difference to any value. Intervals are Clopper and Pearson's. Constants were chosen "
+        f"no difference to any value. Intervals are Wilson's. Constants were chosen "
         f"on seeds from 200 on."
     )
     print("\n".join(lines))
