@@ -5,7 +5,10 @@ import pytest
 import torch
 
 import exactformer as ef
+from exactformer.interp.causal import Node
+from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model.layers import LAYERS, layer_of
+from exactformer.trace import PlainStep
 from tests.algebras import MODULO_7
 
 CASES = [
@@ -122,6 +125,31 @@ def test_the_attention_pattern_is_kept_on_demand_and_can_be_cut():
         model.run("((1|0)&(~0))", {(1, "pattern"): torch.zeros_like})
 
 
+def test_a_pattern_is_refused_where_the_layer_has_none():
+    model = ef.construct(ef.boolean_plain())
+    for ask in (lambda: model.run("1|0&1", pattern=True), lambda: model.module(pattern=True)):
+        with pytest.raises(ValueError, match="pattern: the layer of plain notation keeps none"):
+            ask()
+
+
+def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parentheses():
+    model, text = ef.construct(ef.boolean_plain()), "~1|0&(1)"
+    counts, step = model.run(text).cache[1, "A"], model.trace(text).steps[0]
+    assert isinstance(step, PlainStep)
+    assert len(counts) == 8 + sum(step.opened) + sum(step.closed) == 18
+    assert counts.max() == 4
+
+
 def test_every_layer_is_named_by_some_algebra():
     named = {a.layer(way) for a in (ef.boolean(), ef.boolean_plain()) for way in ("depth", "log")}
     assert named == LAYERS.keys()
+
+
+def test_interventions_by_a_causal_graph_are_for_iterations_by_depth():
+    model = ef.load("boolean/8739")
+    graph = ef.causal_graph(ef.parse(model.algebra, "((1|(~(1&0)))&(~0))"))
+    node = Node(iteration=1, position=8)
+    change = [Intervention(graph, {node: "1"})]
+    assert intervene(model.module(), change) == [graph.effects[node]["1"]]
+    with pytest.raises(ValueError, match="a causal graph counts iterations by depth"):
+        intervene(model.module("log"), change)

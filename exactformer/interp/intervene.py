@@ -9,6 +9,7 @@ from torch import Tensor
 from exactformer.interp.causal import CausalGraph
 from exactformer.interp.module import Key, LayerModule, Patch
 from exactformer.model.circuit import write_tokens
+from exactformer.model.layers import LAYERS
 
 
 class Intervention(NamedTuple):
@@ -24,6 +25,11 @@ def intervene(module: LayerModule, interventions: Sequence[Intervention]) -> lis
 
     All run at once: the iterations of a batch are counted from the same start.
     """
+    if module.layer is not LAYERS["depth"]:
+        raise ValueError(
+            "a causal graph counts iterations by depth: expected model.module(), found a module "
+            "of another layer"
+        )
     if not interventions:
         return []
     algebra, weights = module.algebra, module.weights

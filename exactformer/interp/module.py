@@ -34,8 +34,9 @@ BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E", "G_L", "directions")
 class LayerModule(nn.Module):
     """A model's transformer: a state in, the state after the last iteration out.
 
-    state_dict   `G_PE`, `W_Q`, `W_K`, with `G_R` and `E` where there are any, and the feedforward's
-                 under `f.`. A perceptron's are parameters, all others are buffers.
+    state_dict   `G_PE`, `W_Q`, `W_K`, with `G_R`, `E`, `G_L` and `directions` where there are any,
+                 and the feedforward's under `f.`. A perceptron's are parameters, all others are
+                 buffers.
     taps         an identity for each intermediate of its layer: A, P, ids, R, pattern, H, Z, Y and
                  X in the paper's. Each is passed once an iteration, R only where there is a rank
                  gate, and the attention pattern only if `pattern` asks for it.
@@ -65,6 +66,11 @@ class LayerModule(nn.Module):
                 f"straight_through: the layer {algebra.layer(iterations)!r} composes values, which "
                 f"have no gradient; that of iterations by the depth, in infix or prefix notation, "
                 f"passes gradients"
+            )
+        if pattern and PATTERN not in self.layer.taps:
+            raise ValueError(
+                "pattern: the layer of plain notation keeps none: it tries each kind of step once "
+                "and looks the others up"
             )
         self.straight_through = straight_through
         self.iteration = 0
@@ -181,8 +187,10 @@ class Run:
 
     Tensors have no axis of a batch. In the paper's layer A is (n, 2); P, ids and R are (n,); the
     attention pattern, if it was asked for, is (n, n); H is (n, S*D); Z, Y and X are (n, D). In the
-    other layers A, P and X are so, too, and the rest is span by span, as the glossaries of
-    `speculate.py` and `precedence.py` say. `cache[0, "X"]` is the state before the first iteration.
+    other layers P and X are so, too, and the rest is span by span, as the glossaries of
+    `speculate.py` and `precedence.py` say; docs/interp.md has the shapes. In plain notation A has
+    a row for each implied parenthesis, too. `cache[0, "X"]` is the state before the first
+    iteration.
     """
 
     value: str | None  # None where it ends with anything but a single value
