@@ -122,8 +122,9 @@ class Model(Remembering):
         engine      "fast": tables that were read off certified weights, in one pass over the text,
                     without the transformer; weights that are not certified, and operators with too
                     many cases, are a ValueError. "model": the transformer, level by level. "auto":
-                    "fast" for certified weights whose tables are soon made, else "model". Both give
-                    the same values for certified weights; `fast_engine` tells which one runs.
+                    "fast" if the weights are certified and the tables build in about a second, else
+                    "model". Both give the same values for certified weights; `fast_engine` tells
+                    which one runs.
         iterations  of the transformer, so with engine "model" only: "depth", as many as an
                     expression is deep, or "log", as many as its Strahler number.
         most_work   what the transformer may spend on one expression.

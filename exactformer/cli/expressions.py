@@ -43,8 +43,8 @@ Engine = Annotated[
     Option(
         **one_of(EngineName),
         help="fast: look up tables that were read off certified weights, in one pass, without the "
-        "transformer; model: run the transformer itself, level by level; auto: fast where the "
-        "weights are certified and the tables soon made, else model. --json says which one ran.",
+        "transformer; model: run the transformer itself, level by level; auto: fast if the weights "
+        "are certified and the tables build in about a second, else model. --json says which ran.",
     ),
 ]
 
