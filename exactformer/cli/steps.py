@@ -1,7 +1,9 @@
 """Commands that show what the transformer does, step by step."""
 
 import json
+import os
 import sys
+from contextlib import suppress
 from itertools import count as count_from
 from pathlib import Path
 from typing import Annotated
@@ -75,9 +77,11 @@ def explore(
     as_json: Json = False,
 ) -> None:
     """Watch the transformer reduce an expression, on a page served on this machine only."""
+    import signal
     import webbrowser
     from threading import Thread
 
+    signal.signal(signal.SIGINT, _give_up)  # until the server heeds it
     from exactformer.explorer.choices import Choices
 
     try:
@@ -94,3 +98,10 @@ def explore(
             Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
     serve(Choices(domain, weights), host, port, ready)
+
+
+def _give_up(*_: object) -> None:
+    """End at once, without an exception: importing torch may swallow it."""
+    with suppress(OSError):  # the terminal has gone
+        os.write(2, b"exactformer: interrupted\n")
+    os._exit(130)

@@ -16,8 +16,6 @@ from socket import socketpair
 from threading import BoundedSemaphore
 from typing import Any
 
-from exactformer.certify import certify
-from exactformer.model.storage import from_file
 from exactformer.training.workers import end_with
 from exactformer.weightfile import WeightFile
 
@@ -37,6 +35,10 @@ def certificate_of(file: WeightFile) -> Shown:
     """The certificate of a weights file, computed in this process without a time limit. The algebra
     is left out, since the page has it.
     """
+    # They need torch, which takes a second: the process watches its server before that.
+    from exactformer.certify import certify
+    from exactformer.model.storage import from_file
+
     certificate = certify(file.algebra, from_file(file)).to_dict()
     certificate.pop("algebra", None)
     return certificate

@@ -13,8 +13,8 @@ import os
 import signal
 import socket
 import time
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from threading import Timer
 from types import FrameType
 from typing import Any, cast
@@ -60,30 +60,46 @@ class Server(uvicorn.Server):
         )
         super().__init__(config)
         self.stopping = stopping
+        self.told: int | None = None  # the signal to end
 
-    def run(self, sockets: list[socket.socket] | None = None) -> None:
-        """A terminal that is closed ends it as an interrupt does."""
-        before = signal.signal(signal.SIGHUP, self.handle_exit)
+    @contextmanager
+    def heed_signals(self) -> Iterator[None]:
+        """End when interrupted, terminated, or left by the terminal, from here on: uvicorn would
+        listen to signals no sooner than it runs. `nohup` is heeded too.
+        """
+        signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+        if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
+            signals.remove(signal.SIGHUP)
+        before = {number: signal.signal(number, self.handle_exit) for number in signals}
         try:
-            super().run(sockets)
+            yield
         finally:
-            signal.signal(signal.SIGHUP, before)
-            if signal.SIGHUP in self._captured_signals:
-                signal.raise_signal(signal.SIGHUP)
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        if self.told not in (None, signal.SIGINT):  # an interrupt is how a user ends it
+            signal.raise_signal(self.told)
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        yield  # `heed_signals` does it
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Say so at once, and end soon: a thread that computes an answer cannot be stopped."""
-        if not self.should_exit:
+        if self.told is not None:
+            return
+        self.told = sig
+        self.should_exit = True
+        late = Timer(STOPPING_SECONDS, self._end, (0 if sig == signal.SIGINT else 128 + sig,))
+        late.daemon = True
+        late.start()
+        with suppress(OSError):  # the terminal has gone
             os.write(2, b"exactformer: stopping\n")  # print might be in use, and is not re-entrant
-            status = 0 if sig == signal.SIGINT else 128 + sig
-            late = Timer(STOPPING_SECONDS, self._end, (status,))
-            late.daemon = True
-            late.start()
-        super().handle_exit(sig, frame)
 
     def _end(self, status: int) -> None:
-        self.stopping()
-        os._exit(status)
+        try:
+            self.stopping()
+        finally:
+            os._exit(status)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await self.lifespan.startup()
@@ -95,8 +111,9 @@ class Server(uvicorn.Server):
         self.started = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self.accepting.cancel()
         self.stopping()
+        self.accepting.cancel()
+        await asyncio.wait([self.accepting])  # it still needs the socket, which is closed next
         await super().shutdown(sockets)
 
     async def _accept(self, listening: socket.socket) -> None:
@@ -105,7 +122,7 @@ class Server(uvicorn.Server):
         while True:
             await self.vacancies.acquire()
             try:
-                accepted, _ = await loop.sock_accept(listening)
+                accepted = await _next_connection(listening)
                 # An answer has two parts: the second must not wait until the first is confirmed.
                 accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 await loop.connect_accepted_socket(self._connection, accepted)
@@ -123,6 +140,27 @@ class Server(uvicorn.Server):
             app_state=self.lifespan.state,
             ended=self.vacancies.release,
         )
+
+
+async def _next_connection(listening: socket.socket) -> socket.socket:
+    """Accept a connection. asyncio's own `sock_accept` fails with a traceback if it is cancelled
+    in the very moment in which a client connects.
+    """
+    loop = asyncio.get_running_loop()
+    while True:
+        try:
+            accepted, _ = listening.accept()
+        except BlockingIOError:
+            pass
+        else:
+            accepted.setblocking(False)
+            return accepted
+        knock = asyncio.Event()
+        loop.add_reader(listening, knock.set)
+        try:
+            await knock.wait()
+        finally:
+            loop.remove_reader(listening)
 
 
 class Connection(H11Protocol):

@@ -22,7 +22,6 @@ import ipaddress
 import json
 import socket
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -112,9 +111,10 @@ def serve(choices: Choices, host: str, port: int, ready: Callable[[str], None]) 
         shown = f"[{host}]" if ":" in host else host
         certifier = Certifier()
         app = application(choices, certifier, host)
-        ready(f"http://{shown}:{chosen}/")
-        with suppress(KeyboardInterrupt):  # how a user ends it
-            Server(app, HEADERS, stopping=certifier.stop).run(sockets=[listening])
+        server = Server(app, HEADERS, stopping=certifier.stop)
+        with server.heed_signals():
+            ready(f"http://{shown}:{chosen}/")
+            server.run(sockets=[listening])
 
 
 class Workers:

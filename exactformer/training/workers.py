@@ -8,8 +8,6 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
 
-import torch
-
 LOOK_SECONDS = 0.5
 
 
@@ -33,8 +31,10 @@ def start_workers(count: int) -> Iterator[ProcessPoolExecutor]:
 
 def _start(parent: int) -> None:
     """One thread, since other processes have the other cores."""
-    torch.set_num_threads(1)
     end_with(parent)
+    import torch  # takes a second, in which the parent may have gone
+
+    torch.set_num_threads(1)
 
 
 def end_with(parent: int) -> None:
