@@ -270,7 +270,7 @@ def test_a_sweep_that_is_interrupted_there_goes_on_here(cluster, swept, tmp_path
 def test_a_device_that_is_none(tmp_path):
     for where in ([], ["--ray", "auto"]):
         said = refused_here(*SWEEP, tmp_path / "s", "--device", "gpu", *where)
-        assert said == "exactformer: expected the device cpu or cuda, found 'gpu'"
+        assert "'--device': expected cpu or cuda, found 'gpu'; did you mean 'cuda'?" in said
 
 
 @needs_ray

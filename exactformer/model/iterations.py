@@ -48,7 +48,7 @@ def require_feasible(
     most: int | None,
     where: str = "",
     iterations: Iterations = "depth",
-    instead: str = "--no-limit does it all the same",
+    instead: str = "--no-limit runs it anyway",
 ) -> None:
     """Refuse what would take hours, unless there is no bound; `instead` says what to do then."""
     if most is not None and work(expression, iterations) > most:
