@@ -170,8 +170,9 @@ def margins(folder: Path, options: Namespace) -> list[str]:
         *table(header, rows),
         "",
         "The margin of a model is the least distance of any of its outputs from the threshold "
-        "over all rows of the certificate; the rounding bound is the most that float32 can move an "
-        "output, in any order of summation. A proof needs the first to exceed the second.",
+        "over all rows of the certificate; the rounding bound is the most that rounding in "
+        "float64 can move an output, in any order of summation. A proof needs the first to exceed "
+        "the second.",
     ]
 
 

@@ -13,6 +13,7 @@ import exactformer as ef
 from exactformer.cli import app
 from exactformer.domains import bounds
 from exactformer.domains.rules import RULES
+from exactformer.model.layers import LAYERS
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 GROUP = typer.main.get_command(app)
@@ -106,3 +107,18 @@ def test_every_rule():
     assert {name: order == "yes" for name, order in rows} == {
         name: rule.ordered for name, rule in RULES.items()
     }
+
+
+def test_every_tap_of_every_layer_is_in_the_tables():
+    text = (DOCS / "interp.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("| `")
+    ]
+    named = [(re.findall(r"`(\w+)`", row[0]), row[1:-1]) for row in rows]
+    assert [names[0] for names, cells in named if len(cells) == 1] == list(LAYERS["depth"].taps)
+    for column, layer in enumerate(("log", "plain")):
+        listed = [n for names, cells in named if len(cells) == 2 and cells[column] for n in names]
+        assert set(listed) == set(LAYERS[layer].taps)
+        assert len(listed) == len(set(listed))

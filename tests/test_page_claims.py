@@ -1,10 +1,17 @@
-"""Numbers in the README, the report and docs/training.md are those of the tables they cite."""
+"""Numbers in the README, the report and the pages are those of the tables they cite."""
 
+import csv
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+import exactformer as ef
+from attacks.tensor_changes import CHANGES
+from exactformer.engine import choice
+from exactformer.engine.plain import MOST_STATES
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results"
@@ -141,3 +148,126 @@ def test_every_theorem_named_in_a_page_is_in_the_proof():
     assert {"checked_rows_are_exact", "running_model_is_exact_in_every_format"} <= named
     stated = set(re.findall(r"^(?:Theorem|Lemma|Corollary|Example) (\w+)", proofs, re.M))
     assert named <= stated
+
+
+def ratios(column: int) -> list[float]:
+    """The engine's speed by that of a floor, for texts of four million tokens and more."""
+    long = [row for row in rows("bench.md") if len(row) == 13 and number(row[2]) >= 4_000_000]
+    assert len(long) == 24
+    return [number(row[4]) / number(row[column]) for row in long]
+
+
+def number(cell: str) -> float:
+    found = re.fullmatch(r"[\d,.]+", cell)
+    return float(cell.replace(",", "")) if found else 0.0
+
+
+def test_the_engine_is_as_fast_beside_stack_machines_as_its_table_says():
+    plain, tuned = ratios(6), ratios(7)
+    said = read("docs/engine.md")
+    assert f"{min(plain):.2f} to {max(plain):.1f} times as fast as a plain stack machine" in said
+    assert f"{min(tuned):.2f} to {max(tuned):.1f} times as fast as one tuned" in said
+
+
+@pytest.mark.parametrize("task", ["arithmetic", "listops"])
+def test_the_engine_is_as_fast_on_a_gpu_as_its_table_says(task):
+    few = [r for r in rows("engine_gpu.md", task) if len(r) == 10 and number(r[2]) < 300_000_000]
+    speeds = {row[1]: int(row[5]) for row in few}
+    uniform = speeds.pop("uniformly random")
+    said = read("docs/engine.md")
+    assert f"{min(speeds.values())} to {max(speeds.values())}" in said
+    assert f"{uniform} for uniformly random trees, in {max(number(r[8]) for r in few):.1f}" in said
+
+
+def test_the_engine_page_says_what_decides():
+    said = read("docs/engine.md")
+    assert f"at most {choice.SOON_MADE:,} cases" in said
+    assert f"at most {choice.SOON_NUMBERS:,} cases times tokens" in said
+    assert f"at most {MOST_STATES:,} states" in said
+    modulus = int(re.findall(r"arithmetic up to modulo (\d+)", said)[0])
+    assert choice.soon_made(ef.arithmetic(modulus))
+    assert not choice.soon_made(ef.arithmetic(modulus + 1))
+
+
+def record(name: str) -> dict:
+    return json.loads((ROOT / "exactformer/paper/records/baselines" / name).read_text())
+
+
+def test_the_report_counts_deep_answers_of_crvnn_as_its_record_does():
+    right = sum(
+        record("listops-crvnn.deep.json")["right"][str(depth)][0] for depth in range(11, 21)
+    )
+    common = sum(record("listops-ours.json")["majority"]["natural"][10:20])  # depths from 1 on
+    said = read("results/README.md")
+    assert f"is right {right} times of 1,000" in said
+    assert f"commonest answer of each depth {common} times" in said
+
+
+def test_the_report_counts_seeds_without_attention_as_the_controls_do():
+    frozen, zero = (
+        [counts(row[2:5:2]) for row in rows("controls.md", name)]
+        for name in ("attention frozen", "zero-mean start")
+    )
+    assert [sum(column) for column in zip(*frozen, strict=True)] == [0, 1]
+    assert [sum(column) for column in zip(*zero, strict=True)] == [22, 30]
+    assert "22 are at the first and all within three" in read("results/README.md")
+
+
+def test_every_seed_trained_end_to_end_that_is_not_certified_has_a_counterexample():
+    with (RESULTS / "end-to-end.csv").open() as file:
+        verdicts = [row[2] for row in csv.reader(file) if len(row) == 7 and row[0] != "task"]
+    assert set(verdicts) == {"exact", "inexact"}
+    said = f"All {verdicts.count('inexact')} of its {len(verdicts)} seeds that are not certified"
+    assert said in read("results/README.md")
+
+
+@pytest.mark.parametrize(
+    ("factor", "said"),
+    [
+        (("maximum_detached", "0"), "98 of 566"),
+        (("maximum_detached", "1"), "7 of 634"),
+        (("through_residual", "0"), "none of 583"),
+    ],
+)
+def test_the_report_counts_runs_by_factor_as_their_table_does(factor, said):
+    cells = [cell.split(" of ") for cell in only("estimators.md", *factor)[2:]]
+    certified_runs, runs = (sum(map(int, column)) for column in zip(*cells, strict=True))
+    assert f"{certified_runs or 'none'} of {runs}" == said
+    assert said in read("results/README.md")
+
+
+def test_plain_notation_counts_harmless_gates_as_their_table_does():
+    fresh = [row for row in rows("plain-learning.md") if row[1:3] == ["100", "100"]][:4]
+    assert f"of the 400 fresh seeds, {sum(int(row[6]) for row in fresh)}" in read("docs/plain.md")
+
+
+@pytest.mark.parametrize("table", ["packed.md", "packed_gpu.md"])
+def test_the_report_gives_the_range_of_the_first_table_of_batches(table):
+    first = [row for row in rows(table) if len(row) == 10 and number(row[2])][:6]
+    gains = [row[7] for row in first]
+    low, high = min(gains, key=number), max(gains, key=number)
+    said = f"{low} to {high.split('.')[0] if number(high) >= 10 else high} times"
+    assert said in read("results/README.md")
+
+
+def test_every_page_of_results_is_in_the_report():
+    text = (RESULTS / "README.md").read_text()
+    pages = {path.name for path in RESULTS.glob("*.md")} - {"README.md"}
+    assert not [name for name in pages if f"({name})" not in text]
+
+
+@pytest.mark.parametrize("page", ["docs/reproduction.md", "docs/trusted-base.md"])
+def test_the_ways_to_change_a_tensor_are_counted(page):
+    assert f"in the {len(CHANGES)} ways of `attacks/tensor_changes.py`" in read(page)
+
+
+def test_gates_that_are_lost_again_are_counted_in_the_curves():
+    with (RESULTS / "loss_curves.csv").open() as file:
+        wrong = [(row[1], float(row[5])) for row in csv.reader(file) if row[0] == "boolean"]
+    found, lost = set(), set()
+    for seed, share in wrong:
+        found |= {seed} if share == 0 else set()
+        lost |= {seed} if share > 0 and seed in found else set()
+    assert f"`loss_curves.csv`: {len(lost)} of {len(dict(wrong))} Boolean" in read(
+        "results/README.md"
+    )
