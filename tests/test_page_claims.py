@@ -271,3 +271,10 @@ def test_gates_that_are_lost_again_are_counted_in_the_curves():
     assert f"`loss_curves.csv`: {len(lost)} of {len(dict(wrong))} Boolean" in read(
         "results/README.md"
     )
+
+
+def test_seeds_of_large_algebras_are_counted_as_in_their_table():
+    large = [row for row in rows("large-algebras.md") if number(row[1]) > 400]
+    certified_seeds, seeds = (sum(int(row[5].split(" of ")[i]) for row in large) for i in (0, 1))
+    said = f"{certified_seeds} of {seeds} seeds certified, of {large[0][1]} to {large[-1][1]} cases"
+    assert said in read("results/README.md")
