@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from attacks.spellings import AtOnce
-from exactformer.api import construct, load
+from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.errors import ExpressionError
@@ -17,7 +17,7 @@ from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.engine import read_off as reading_off
+from exactformer.engine import build
 from exactformer.engine import readers as two_readers
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.read_off import read_off
@@ -125,37 +125,6 @@ def test_ten_thousand_expressions_through_engine_model_and_oracle(algebra):
     assert model.predict(expressions) == values
 
 
-def test_learned_weights_give_the_same_automaton_as_constructed_ones():
-    """Both are exact, so what is read off them is the same."""
-    for name in ("boolean/7520", "arithmetic/7520", "listops/7520"):
-        model = load(name)
-        learned = read_off(model.algebra, model.weights)
-        assert (learned.step == engine_for(model.algebra).automaton.step).all()
-        assert (learned.value == engine_for(model.algebra).automaton.value).all()
-
-
-def test_the_values_are_the_models_and_not_the_algebras():
-    """Weights for other tables, under the grammar of this algebra, give those other values."""
-    values = ("1", "0")
-    swapped = Algebra(
-        "boolean",
-        values,
-        (
-            Operator.from_rule("&", [2], max, values),
-            Operator.from_rule("|", [2], min, values),
-            Operator.from_rule("~", [1], lambda a: a, values),
-        ),
-        "infix",
-    )
-    weights = construct(swapped).weights
-    with pytest.raises(ValueError, match="certified exact"):
-        read_off(boolean(), weights)
-    past_the_certificate = reading_off._Builder(boolean(), weights).build()
-    engine = CpuEngine(past_the_certificate, boolean())
-    assert engine.value("((1|0)&(~0))") == "0"
-    assert evaluate(parse(boolean(), "((1|0)&(~0))")) == "1"
-
-
 def test_weights_that_are_not_certified_are_refused_with_advice():
     model = construct(boolean())
     gate = model.weights.G_PE.clone()
@@ -242,7 +211,7 @@ def test_any_number_of_operands_up_to_the_tables():
 
 
 def test_an_operator_with_too_many_cases_is_left_to_the_model(monkeypatch):
-    monkeypatch.setattr(reading_off, "MOST_KEYS", 50)
+    monkeypatch.setattr(build, "MOST_KEYS", 50)
     model = construct(listops())
     with pytest.raises(ValueError, match=r"on up to . operands has too many cases.*--engine model"):
         model.fast_engine("fast")

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 import exactformer as ef
 from exactformer.domains.sampling import enumerate_length
 from exactformer.engine import kept, plain
+from exactformer.engine.build import algebra_values
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.plain import plain_automaton
 from exactformer.engine.read_off import read_off
@@ -41,21 +42,11 @@ def engine_for(algebra: ef.Algebra) -> CpuEngine:
     return CpuEngine(read_off(algebra, ef.construct(algebra).weights), algebra)
 
 
-def by_tables(algebra: ef.Algebra):
-    """The values of spans, not read off any weights."""
-
-    def span_values(operator, keys):
-        table = algebra.operators[operator - algebra.first_operator]
-        return np.array([table(key) for key in keys.tolist()], dtype=np.int32)
-
-    return span_values
-
-
 @given(random_algebras())
 @settings(max_examples=15)
 def test_every_short_text_of_random_algebras(algebra):
     known = derivations(algebra, 6)
-    automaton = plain_automaton(algebra, by_tables(algebra))
+    automaton = plain_automaton(algebra, algebra_values(algebra))
     for words, tree in known.items():
         ids = [algebra.token_ids[word] for word in words]
         assert automaton.run(ids) == value(algebra, tree)

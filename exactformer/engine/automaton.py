@@ -10,7 +10,7 @@ then worth one pass from left to right, with a stack of the states of the spans 
 No torch and no numba in here: they take longer to import than a short expression takes to evaluate.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,10 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 TOP = 0  # the state before any token; after a whole expression of value v, it is 1 + v
 REFUSED = -1  # no state, or no value: the token may not stand here
 TOO_WIDE = "a span has more operands than the fast engine has tables for: use --engine model"
+
+Keys = NDArray[np.int64]  # (keys, operands): operands as indices of values
+# The values of spans of one operator (its token id) on each row of operands.
+SpanValues = Callable[[int, Keys], NDArray[np.int32]]
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,17 @@ The levels are the declared ones. Certified weights group as these do, or otherw
 difference.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.grammar import START, TOP
 from exactformer.domains.plain_grammar import LEFT, PREFIX, PlainGrammar
-from exactformer.engine.automaton import REFUSED, PlainAutomaton
+from exactformer.engine.automaton import REFUSED, PlainAutomaton, SpanValues
 
 MOST_STATES = 20_000  # the tables then take some megabytes
 
-# The values of spans of one operator (its token id), one row of operands each.
-SpanValues = Callable[[int, NDArray[np.int64]], NDArray[np.int32]]
 Map = tuple[int, ...]  # the index of a value for each
 
 
