@@ -3,7 +3,7 @@
 A text that is one of `CONSTRUCTED` means weights that are written down, also where there is a file
 of that name: `./constructed/closed`, or a `Path`, is the file.
 
-No torch in here: to evaluate with tables that were kept, the names are enough.
+No torch in here: to evaluate with weights that are known to be certified, the names are enough.
 """
 
 from pathlib import Path

@@ -1,8 +1,8 @@
 """The value of an expression, or of each line of a file, for the command line.
 
 A file is read a block at a time, whatever its size. What the transformer would take hours for is
-refused, unless there is no bound on its work. Tables that were kept are all that the fast engine
-needs; torch takes longer to import than most expressions take to evaluate.
+refused, unless there is no bound on its work. The tables of weights that are known to be certified
+need no torch, which takes longer to import than most expressions take to evaluate.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from exactformer.domains.formats.lines import Checked, Lines, Part, first_line_o
 from exactformer.domains.formats.syntaxes import READERS, Syntax
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import EngineName, EngineUsed, require_transformer
-from exactformer.engine.kept import find_tables, keep_tables
+from exactformer.engine.kept import find_tables, keep_certified
 from exactformer.model.iterations import MOST_WORK, Iterations, work
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Evaluator:
 
     @property
     def runs(self) -> EngineUsed:
-        """Name of the engine that gives the values: tables off the weights, or the transformer."""
+        """Name of the engine that gives the values: tables, or the transformer itself."""
         return "fast" if self._tables or self._model.fast_engine(self.engine) else "model"
 
     def value(self, expression: Expression) -> str:
@@ -179,17 +179,17 @@ class Evaluator:
 
     @cached_property
     def _tables(self) -> SpanAutomaton | None:
-        """The tables kept on disk, if there are any; None for a GPU, which has its own."""
+        """The tables, if they can be had without the model; None for a GPU, which has its own."""
         if self.engine == "model" or self.device != "cpu":
             return None
         return find_tables(self.algebra, self.weights)
 
     @cached_property
     def _model(self) -> "Model":
-        """The model. The tables of its fast engine, if that is to run, are stored."""
+        """The model. If its fast engine is to run, its weights are certified: that is kept."""
         from exactformer.api import load
 
         model = load(self.weights, self.algebra).to(self.device)
-        if self.device == "cpu" and (fast := model.fast_engine(self.engine)):
-            keep_tables(self.algebra, self.weights, fast.automaton)
+        if self.device == "cpu" and model.fast_engine(self.engine):
+            keep_certified(self.algebra, self.weights, model.sha256)
         return model

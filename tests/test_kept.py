@@ -1,4 +1,4 @@
-"""Tables that are kept: exactly those that would be made, or none."""
+"""What is kept of weights is that they were certified: nothing else, and of no others."""
 
 import json
 import os
@@ -6,71 +6,105 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
-from safetensors.numpy import save
 
-from benchmarks.tables import read_off_all
+from benchmarks.certified import HEADER, certified_lines
 from exactformer.api import construct, load
-from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import BUILT_IN, CATALOG, listops
+from exactformer.domains.catalog import BUILT_IN, CATALOG, boolean, boolean_plain, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.engine import kept
-from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.kept import SHIPPED, find_tables, fits, keep_tables, read_tables
-from exactformer.engine.read_off import read_off
+from exactformer.engine import kept, plain
+from exactformer.engine.kept import SHIPPED, find_tables, is_certified, keep_certified, line
 from exactformer.named import CONSTRUCTED
-from exactformer.weightfile import content_sha256, pack_header, read_safetensors
+from exactformer.named import SHIPPED as WEIGHTS
+from exactformer.values import Evaluator
 from tests.automata import run
+from tests.plain_algebras import MODULO7
 
 SMALL = listops(4)
+SHA256 = "0" * 64  # what constructed weights have instead does not matter
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
     """A folder of caches of one's own."""
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path))
-    return tmp_path
+    monkeypatch.setenv(kept.FOLDER, str(tmp_path / "caches"))
+    return tmp_path / "caches"
 
 
-@cache
-def tables_of(algebra: Algebra) -> SpanAutomaton:
-    return construct(algebra).fast_engine("fast").automaton
+@pytest.fixture
+def file(folder) -> Path:
+    """The file that says that constructed weights of `SMALL` were certified."""
+    keep_certified(SMALL, "constructed", SHA256)
+    (path,) = folder.iterdir()
+    assert find_tables(SMALL, "constructed") is not None
+    return path
 
 
-def same(a: SpanAutomaton, b: SpanAutomaton) -> bool:
-    arrays = ("step", "value", "grammar", "final")
-    return a.n_values == b.n_values and all(
-        np.array_equal(getattr(a, name), getattr(b, name)) for name in arrays
-    )
+def save_wrong(path: Path) -> None:
+    """Weights that take a case of MAX for another."""
+    wrong = construct(SMALL, "table")
+    wrong.weights.f.outputs[0] = wrong.weights.f.outputs[-1]  # pyright: ignore
+    wrong.save(path)
 
 
-@pytest.mark.parametrize("domain", BUILT_IN)
-def test_shipped_tables_are_those_of_every_certified_weights(domain):
-    algebra = BUILT_IN[domain]()
-    path, made = SHIPPED / f"{domain}.safetensors", read_off_all(algebra)
-    assert read_safetensors(path, "np", kept.FORMAT)[0]["weights"] == list(made)
-    assert len(made) >= (10 if domain in CATALOG else 3)
-    for weights, tables in made.items():
-        found = read_tables(path, algebra, weights)
-        assert found is not None
-        assert same(found, tables)
-    assert read_tables(path, algebra, "constructed/other") is None
-    assert read_tables(path, SMALL, "constructed") is None
+def exactformer(*arguments: str, folder: Path | str) -> subprocess.CompletedProcess:
+    environment = os.environ | {kept.FOLDER: str(folder)}
+    command = [sys.executable, "-m", "exactformer", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
-def test_tables_fit_and_run_as_the_automaton_does(algebra, folder):
-    """On every algebra that has some: what is read back is what was made, and gives its values."""
-    tables = tables_of(algebra)
-    keep_tables(algebra, "constructed", tables)
+# The list in the package
+
+
+def test_the_shipped_list_has_all_that_is_certified():
+    expected = [HEADER]
+    for name, make in BUILT_IN.items():
+        expected += (lines := list(certified_lines(make())))
+        assert len(lines) >= (13 if name in CATALOG else 3)
+    assert SHIPPED.read_text().splitlines() == expected
+
+
+@pytest.mark.parametrize("domain", CATALOG)
+def test_shipped_weights_in_the_list_have_a_proof_beside_them(domain):
+    proofs = sorted((WEIGHTS / domain).glob("*.proof.json"))
+    assert len(proofs) >= 10
+    for proof in proofs:
+        proved = json.loads(proof.read_text())["weights_sha256"]
+        assert is_certified(BUILT_IN[domain](), proved)
+        assert not is_certified(SMALL, proved)
+
+
+def test_infix_weights_are_known_for_plain_notation(folder):
+    assert find_tables(boolean_plain(), "boolean/7520") is not None
+    with pytest.raises(ValueError, match="'arithmetic', not for this 'boolean-plain'"):
+        find_tables(boolean_plain(), "arithmetic/7520")
+
+
+def test_without_the_list_nothing_is_known(folder, monkeypatch):
+    assert find_tables(boolean(), "7520") is not None
+    monkeypatch.setattr(kept, "SHIPPED", folder / "missing")
+    assert find_tables(boolean(), "7520") is None
+
+
+# What is kept in the user's folder
+
+
+def test_tables_are_found_and_give_the_models_values(algebra, folder, monkeypatch):
+    """On every algebra that has some: they are those of the model, and refuse what is wrong."""
+    monkeypatch.setattr(kept, "SHIPPED", folder / "missing")
+    assert find_tables(algebra, "constructed") is None
+    keep_certified(algebra, "constructed", SHA256)
     found = find_tables(algebra, "constructed")
-    assert found is not None
-    assert same(found, tables)
     engine = construct(algebra).fast_engine("fast")
+    tables = engine.automaton
+    assert found is not None
+    assert np.array_equal(found.step, tables.step)
+    assert np.array_equal(found.value, tables.value)
+    assert np.array_equal(found.grammar, tables.grammar)
     rng = np.random.default_rng(5)
     for depth in range(4):
         for expression in draw(algebra, depth, 20, rng):
@@ -85,113 +119,179 @@ def test_tables_fit_and_run_as_the_automaton_does(algebra, folder):
                     assert found.run(wrong) == run(tables, wrong)
 
 
-def test_weights_in_a_file_are_known_by_their_content(folder, tmp_path_factory):
-    first = tmp_path_factory.mktemp("weights") / "first.safetensors"
-    construct(SMALL, "table").save(first)
+def test_a_file_is_small_and_says_what_was_certified(file):
+    format, code, said = file.read_text().splitlines()
+    assert (format, said) == (kept.FORMAT, line(SMALL, "constructed"))
+    assert len(code) == 64
+    assert file.stat().st_size < 200
+
+
+def test_weights_in_a_file_are_known_by_their_content(folder, tmp_path):
+    first = tmp_path / "first.safetensors"
+    model = construct(SMALL, "table")
+    model.save(first)
     assert find_tables(SMALL, str(first)) is None
-    keep_tables(SMALL, str(first), tables_of(SMALL))
+    keep_certified(SMALL, str(first), model.sha256)
     copy = shutil.copy(first, first.with_name("copy.safetensors"))
     assert find_tables(SMALL, str(copy)) is not None
     construct(SMALL, "closed").save(first)
     assert find_tables(SMALL, str(first)) is None
-    assert find_tables(listops(5), str(copy)) is None  # of another algebra
+    save_wrong(first)
+    assert find_tables(SMALL, str(first)) is None
+    with pytest.raises(ValueError, match="'listops-4', not for this 'listops-5'"):
+        find_tables(listops(5), str(copy))
     with pytest.raises(ValueError, match="expected constructed, or a file, found 'missing'"):
         find_tables(SMALL, "missing")
 
 
-def test_another_code_or_format_has_other_files(folder, monkeypatch):
-    keep_tables(SMALL, "constructed", tables_of(SMALL))
-    assert find_tables(SMALL, "constructed") is not None
-    monkeypatch.setattr(kept, "_makers", lambda: "changed")
+def test_a_damaged_weights_file_is_refused_however_well_it_is_known(folder, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    model = construct(SMALL, "table")
+    model.save(path)
+    keep_certified(SMALL, str(path), model.sha256)
+    data = path.read_bytes()
+    path.write_bytes(data[:-1] + bytes([data[-1] ^ 1]))  # the header has the hash that is known
+    with pytest.raises(ValueError, match="the tensors are not those whose hash its header gives"):
+        find_tables(SMALL, str(path))
+
+
+@pytest.mark.parametrize("name", sorted({*CONSTRUCTED} - {*kept.BY_NAME}))
+def test_a_name_that_does_not_determine_its_weights_is_not_kept(name, folder):
+    """The fitted ones are in a file, and the dense ones depend on torch and the processor."""
+    keep_certified(boolean(), name, load(name, boolean()).sha256)
+    assert not folder.exists()
+    assert find_tables(boolean(), name) is None
+    assert find_tables(boolean(), "fitted") is not None  # that file, by its hash
+
+
+def test_another_code_has_other_files(file, monkeypatch):
+    monkeypatch.setattr(kept, "_code", lambda: "changed")
     assert find_tables(SMALL, "constructed") is None
 
 
-def test_every_changed_byte_is_noticed(folder):
-    keep_tables(SMALL, "constructed", tables_of(SMALL))
-    (path,) = folder.iterdir()
-    data = path.read_bytes()
-    rng = np.random.default_rng(3)
-    for place in [*range(24), *rng.integers(len(data), size=100).tolist()]:
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
+def test_another_format_has_other_files(file, monkeypatch):
+    monkeypatch.setattr(kept, "FORMAT", "exactformer certified 2")
+    assert find_tables(SMALL, "constructed") is None
+
+
+def test_too_many_states_are_left_to_the_model(folder, monkeypatch):
+    keep_certified(MODULO7, "constructed", SHA256)
+    assert find_tables(MODULO7, "constructed") is not None
+    monkeypatch.setattr(plain, "MOST_STATES", 10)
+    assert find_tables(MODULO7, "constructed") is None
+
+
+def test_only_so_many_are_kept_and_the_files_of_others_are_let_be(folder, monkeypatch):
+    monkeypatch.setattr(kept, "MOST_KEPT", 3)
+    folder.mkdir()
+    others = [folder / f"{number}.safetensors" for number in range(5)]
+    for path in others:  # somebody's weights
+        path.write_text("")
+    algebras = [listops(most) for most in (2, 4, 5, 6, 7)]  # listops-3 is shipped
+    for number, algebra in enumerate(algebras):
+        keep_certified(algebra, "constructed", SHA256)
+        new = (path for path in folder.glob("*.certified") if path.stat().st_mtime > 1e9)
+        os.utime(next(new), (number, number))
+    found = [find_tables(algebra, "constructed") is not None for algebra in algebras]
+    assert found == [False, False, True, True, True]
+    assert all(path.exists() for path in others)
+
+
+# Files that were damaged or forged
+
+
+def test_every_changed_byte_is_noticed(file):
+    data = file.read_bytes()
+    for place in range(len(data)):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 1 << place % 8]) + data[place + 1 :])
         assert find_tables(SMALL, "constructed") is None, place
-    for length in (0, 7, 100, len(data) - 1):
-        path.write_bytes(data[:length])
+    for length in range(len(data)):
+        file.write_bytes(data[:length])
         assert find_tables(SMALL, "constructed") is None
-    path.write_bytes(data)
+    file.write_bytes(data)
     assert find_tables(SMALL, "constructed") is not None
 
 
-def forge(path: Path, change) -> None:
-    """A file with a right hash of changed content."""
-    header, arrays = read_safetensors(path, "np", kept.FORMAT)
-    change(header, arrays)
-    header.pop("sha256", None)
-    header["sha256"] = content_sha256(header, arrays)
-    path.write_bytes(
-        save({k: np.ascontiguousarray(v) for k, v in arrays.items()}, pack_header(header))
-    )
+def replaced_by_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def replaced_by_a_pipe(path: Path) -> None:
+    """Which nobody writes to: reading it would wait for ever."""
+    path.unlink()
+    os.mkfifo(path)
+
+
+def replaced_by_a_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path)
 
 
 FORGERIES = {
-    "weights in a text": lambda header, arrays: header.update(weights="constructed and others"),
-    "no weights": lambda header, arrays: header.update(weights=[]),
-    "null for weights": lambda header, arrays: header.update(weights=None),
-    "another algebra": lambda header, arrays: header.update(algebra="x"),
-    "an array less": lambda header, arrays: arrays.pop("grammar"),
-    "an array more": lambda header, arrays: arrays.update(more=np.zeros(1)),
-    "another type": lambda header, arrays: arrays.update(step=arrays["step"].astype(np.int64)),
-    "a token less": lambda header, arrays: arrays.update(step=arrays["step"][:, :-1]),
-    "a value less": lambda header, arrays: arrays.update(value=arrays["value"][:-1]),
-    "no states": lambda header, arrays: arrays.update(value=np.zeros((), dtype=np.int32)),
-    "few states": lambda header, arrays: arrays.update({k: v[:5] for k, v in arrays.items()}),
+    "nothing": lambda path: path.write_bytes(b""),
+    "garbage": lambda path: path.write_bytes(bytes(range(256)) * 100),
+    "a line more": lambda path: path.write_bytes(path.read_bytes() + b"and more\n"),
+    "other ends of lines": lambda path: path.write_text(path.read_text(), newline="\r\n"),
+    "other weights": lambda path: path.write_text(path.read_text().replace("constructed", SHA256)),
+    "a terabyte": lambda path: os.truncate(path, 1 << 40),
+    "a folder": replaced_by_a_folder,
+    "a pipe": replaced_by_a_pipe,
+    "a link to itself": replaced_by_a_link,
 }
 
 
-@pytest.mark.parametrize("change", FORGERIES.values(), ids=FORGERIES)
-def test_forged_files_are_as_good_as_none(folder, change):
-    keep_tables(SMALL, "constructed", tables_of(SMALL))
-    (path,) = folder.iterdir()
-    forge(path, lambda header, arrays: None)
-    assert find_tables(SMALL, "constructed") is not None
-    forge(path, change)
+@pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
+def test_forged_files_are_as_good_as_none(file, forge):
+    forge(file)
     assert find_tables(SMALL, "constructed") is None
 
 
-def test_no_number_of_tables_can_be_another_unnoticed(algebra):
-    """Whatever one number is changed to, the tables are refused: so no value can be wrong."""
-    tables = tables_of(algebra)
-    assert fits(algebra, tables)
-    rng = np.random.default_rng(4)
-    for name in ("step", "value", "grammar"):
-        array = getattr(tables, name)
-        for place in rng.integers(array.size, size=150).tolist():
-            number = int(array.flat[place])
-            top = int(array.max()) + 2
-            for other in {number + 1, number - 1, -1, -2, int(rng.integers(-1, top)), 1 << 30}:
-                changed = array.copy()
-                changed.flat[place] = other
-                if other != number:
-                    assert not fits(algebra, replace(tables, **{name: changed})), (name, place)
+def test_a_file_of_another_user_is_as_good_as_none(file, monkeypatch):
+    if os.geteuid() == 0:
+        os.chown(file, 12345, -1)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    assert find_tables(SMALL, "constructed") is None
 
 
-def exactformer(*arguments: str, folder: Path | str) -> subprocess.CompletedProcess:
-    environment = os.environ | {kept.FOLDER: str(folder)}
-    command = [sys.executable, "-m", "exactformer", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, env=environment)
+def test_the_file_of_some_weights_says_nothing_of_others(file, folder):
+    keep_certified(listops(5), "constructed", SHA256)
+    (other,) = set(folder.iterdir()) - {file}
+    shutil.copy(other, file)
+    assert find_tables(SMALL, "constructed") is None
+    assert find_tables(listops(5), "constructed") is not None
 
 
-def test_the_command_keeps_and_mends_tables(tmp_path):
-    """A value that the file would give wrongly is given rightly, and the file is mended."""
+def test_whoever_can_write_as_the_user_can_claim_a_certificate_but_no_wrong_value(folder, tmp_path):
+    """A whole forgery has weights answered for by the algebra, and fools nothing that certifies."""
+    path = tmp_path / "wrong.safetensors"
+    save_wrong(path)
+    model, text = load(path, SMALL), "( MAX 0 0 )"
+    assert model.certify().verdict == "inexact"
+    own = str(model(text))
+    assert own != "0"
+    keep_certified(SMALL, str(path), model.sha256)  # as a forger would
+    assert Evaluator(SMALL, str(path)).runs == "fast"
+    options = ("listops-4", text, "--weights", str(path))
+    assert (
+        exactformer("eval", *options, folder=folder).stdout == "0\n"
+    )  # right, but not the model's
+    assert exactformer("eval", *options, "--engine", "model", folder=folder).stdout == f"{own}\n"
+    certified = exactformer("certify", "listops-4", "--weights", str(path), folder=folder)
+    assert certified.returncode == 1
+    assert "inexact" in certified.stdout
+
+
+# The command
+
+
+def test_the_command_keeps_and_mends_what_it_needs(tmp_path):
     command = ("eval", "listops-4", "( MAX 1 2 ( MIN 5 3 ) )")
     assert exactformer(*command, folder=tmp_path).stdout == "3\n"
     (path,) = tmp_path.iterdir()
     data = path.read_bytes()
-
-    def wrong(header, arrays):
-        arrays["value"] = np.where(arrays["value"] == 3, 4, arrays["value"]).astype(np.int32)
-
-    forge(path, wrong)
-    assert path.read_bytes() != data
+    path.write_bytes(data[:100])
     lines = tmp_path.with_suffix(".txt")
     lines.write_text(f"{command[-1]}\n7\n")
     result = exactformer("eval", "listops-4", "--file", str(lines), "--json", folder=tmp_path)
@@ -208,24 +308,51 @@ def test_a_folder_that_cannot_be_written_does_not_matter(tmp_path):
     assert blocked.read_text() == "no folder"
 
 
-def test_only_so_many_are_kept(folder, monkeypatch):
-    monkeypatch.setattr(kept, "MOST_KEPT", 3)
-    tables, names = tables_of(SMALL), CONSTRUCTED[:5]
-    for number in range(5):
-        keep_tables(SMALL, names[number], tables)
-        os.utime(next(p for p in folder.iterdir() if p.stat().st_mtime > 1e9), (number, number))
-    found = [find_tables(SMALL, name) is not None for name in names]
-    assert found == [False, False, True, True, True]
-
-
-def test_uncertified_weights_and_long_tables_are_not_kept(tmp_path):
-    wrong = construct(SMALL, "table")
-    wrong.weights.f.outputs[0] = wrong.weights.f.outputs[-1]  # pyright: ignore
+@pytest.mark.parametrize("engine", ["auto", "fast", "model"])
+def test_uncertified_weights_are_not_kept(engine, folder, tmp_path):
     path = tmp_path / "wrong.safetensors"
-    wrong.save(path)
-    caches = tmp_path / "caches"
-    result = exactformer("eval", "listops-4", "( MAX 1 2 )", "--weights", str(path), folder=caches)
-    assert result.returncode == 0
-    assert not caches.exists()
-    with pytest.raises(ValueError, match="certified exact"):
-        read_off(SMALL, load(path, SMALL).weights)
+    save_wrong(path)
+    evaluator = Evaluator(SMALL, str(path), engine)
+    if engine == "fast":
+        with pytest.raises(ValueError, match="certified exact"):
+            evaluator.fast_engine()
+    else:
+        assert evaluator.fast_engine() is None
+    assert not folder.exists()
+
+
+def test_weights_whose_tables_take_long_are_not_kept(folder):
+    evaluator = Evaluator(listops(None), engine="fast")
+    assert evaluator.runs == "fast"
+    assert not folder.exists()
+
+
+def test_changed_weights_are_certified_anew(folder, tmp_path):
+    path = tmp_path / "weights.safetensors"
+    evaluator = Evaluator(SMALL, str(path))
+    construct(SMALL, "table").save(path)
+    assert replace(evaluator).runs == "fast"
+    assert len(list(folder.iterdir())) == 1
+    save_wrong(path)
+    assert replace(evaluator).runs == "model"
+    assert len(list(folder.iterdir())) == 1
+    construct(SMALL, "closed").save(path)
+    assert replace(evaluator).runs == "fast"
+    assert len(list(folder.iterdir())) == 2
+
+
+def test_weights_that_change_while_they_are_certified_are_not_kept(folder, tmp_path, monkeypatch):
+    """What is kept is the hash of what was certified, not of what the file holds afterwards."""
+    path = tmp_path / "weights.safetensors"
+    construct(SMALL, "table").save(path)
+
+    def load_and_change(name, algebra):
+        model = load(name, algebra)
+        save_wrong(path)
+        return model
+
+    monkeypatch.setattr("exactformer.api.load", load_and_change)
+    assert Evaluator(SMALL, str(path)).fast_engine() is not None
+    assert find_tables(SMALL, str(path)) is None
+    construct(SMALL, "table").save(path)
+    assert find_tables(SMALL, str(path)) is not None

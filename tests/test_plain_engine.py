@@ -2,7 +2,6 @@
 
 import io
 import random
-from dataclasses import replace
 from functools import cache
 from itertools import product
 
@@ -12,12 +11,12 @@ from hypothesis import given, settings
 
 import exactformer as ef
 from exactformer.domains.sampling import enumerate_length
-from exactformer.engine import kept, plain
+from exactformer.engine import plain
 from exactformer.engine.build import algebra_values
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.plain import plain_automaton
 from exactformer.engine.read_off import read_off
-from tests.plain_algebras import ALGEBRAS, MODULO7, derivations, powers, random_algebras, value
+from tests.plain_algebras import ALGEBRAS, derivations, powers, random_algebras, value
 from tests.rows import line_values
 from tests.test_engine import complaint, readers  # noqa: F401 (a fixture)
 
@@ -94,20 +93,6 @@ def test_a_long_line_is_read_piece_by_piece(algebra):
     assert isinstance(found, ef.ExpressionError)
     assert found.problem == failure.value.problem
     assert found.place == {"byte": len(spoilt[: failure.value.offset].encode())}
-
-
-def test_kept_tables_are_found_again_and_damaged_ones_are_not(tmp_path, monkeypatch):
-    monkeypatch.setenv(kept.FOLDER, str(tmp_path))
-    automaton = read_off(MODULO7, ef.construct(MODULO7).weights)
-    kept.keep_tables(MODULO7, "constructed", automaton)
-    found = kept.find_tables(MODULO7, "constructed")
-    assert found is not None
-    for name in kept.arrays_of(MODULO7):
-        assert np.array_equal(getattr(found, name), getattr(automaton, name))
-    whole = automaton.final.copy()
-    whole[1] = 1 - whole[1]
-    kept.keep_tables(MODULO7, "constructed", replace(automaton, whole=whole))
-    assert kept.find_tables(MODULO7, "constructed") is None
 
 
 def test_both_engines_by_name():

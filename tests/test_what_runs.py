@@ -1,4 +1,4 @@
-"""What gives a value, the transformer or tables read off certified weights, and who says which."""
+"""What gives a value, the transformer or the tables of certified weights, and who says which."""
 
 import json
 import re
@@ -142,5 +142,5 @@ def test_score_tells_the_engine_by_the_same_key(engine, runs):
 def test_the_help_says_what_each_engine_runs(command):
     _, printed, _ = run_here([command, "--help"])
     words = " ".join(printed.replace("│", " ").split())
-    assert "look up tables that were read off certified weights" in words
+    assert "look up the tables of certified weights" in words
     assert "run the transformer itself" in words

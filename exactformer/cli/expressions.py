@@ -42,7 +42,7 @@ Engine = Annotated[
     EngineName,
     Option(
         **one_of(EngineName),
-        help="fast: look up tables that were read off certified weights, in one pass, without the "
+        help="fast: look up the tables of certified weights, in one pass, without the "
         "transformer; model: run the transformer itself, level by level; auto: fast if the weights "
         "are certified and the tables build in about a second, else model. --json says which ran.",
     ),
@@ -234,7 +234,7 @@ def evaluate_expressions(
     as_json: Json = False,
 ) -> None:
     """Print the value of an expression, or of each line of a file or pipe of any size. The value
-    comes from tables that were read off certified weights, or from the transformer: see --engine.
+    comes from the tables of certified weights, or from the transformer: see --engine.
     """
     if (expression is None) == (file is None) or expression == "-":
         given = "neither" if expression is None else "both" if file else "-"
@@ -356,9 +356,9 @@ def score(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Count the rows of a labelled file of any size that certified weights get right, by tables
-    that were read off them or by the transformer itself, and show the first ten others; or score
-    the predictions of another model.
+    """Count the rows of a labelled file of any size that certified weights get right, by their
+    tables or by the transformer itself, and show the first ten others; or score the predictions of
+    another model.
     """
     if predictions is not None:
         unless_given = (None, "constructed", None, "auto", False, None)

@@ -32,7 +32,7 @@ LONG = 1 << 20  # characters of a text that is worth two readers, or a GPU, of i
 
 
 class CpuEngine:
-    """Evaluates text with an automaton that was read off certified weights."""
+    """Evaluates text with the automaton of certified weights."""
 
     takes_whole_lines = False
 

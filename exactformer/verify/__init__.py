@@ -77,9 +77,11 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
     also of `model/levels.py` and `precedence.py`;
   - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means, and in plain
     notation `domains/plain_grammar.py`.
-The engine adds `engine/`, which is read off the weights and compared with the parser and the model
-by tests and attacks. Training, the search for counterexamples, the baselines and the page are not
-trusted: they can fail to find a proof, they cannot make one.
+The engine adds `engine/`. Its tables are read off the weights by running them or, where the same
+weights were certified before, built of the algebra's values, which are the same by the certificate;
+tests and attacks compare it with the parser and the model. Training, the search for
+counterexamples, the baselines and the page are not trusted: they can fail to find a proof, they
+cannot make one.
 """
 
 from exactformer.verify.conditions import Findings, check, check_all
