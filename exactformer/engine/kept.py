@@ -1,4 +1,4 @@
-"""What is known of weights from one process to the next: that they were certified, and no more.
+"""Weights that were certified are remembered for the next process, by a hash of each and no more.
 
 The tables of weights that were certified are those of the algebra's own values. The certificate
 proves that running the weights gives every case of every operator the algebra's value, and of the
@@ -89,7 +89,7 @@ def keep_certified(algebra: Algebra, weights: str, sha256: str) -> None:
 
 
 def line(algebra: Algebra, weights: str) -> str:
-    """What a file says of weights, by their hash or one of `BY_NAME`, that were certified."""
+    """The line of a file that says that weights, by their hash or `BY_NAME`, were certified."""
     return f"{algebra_sha256(algebra)} {weights}"
 
 
