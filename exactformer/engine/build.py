@@ -1,11 +1,11 @@
-"""The automaton of an algebra, built from the value of each span: by whom, the caller says.
+"""Builds the automaton of an algebra from the values of its spans, which the caller supplies.
 
 The grammar says which tokens may stand where; a finished span has the value that `span_values`
 gives. Certified weights give it by being run (`read_off.py`, which needs torch), the algebra by its
 own tables. Both give the same automaton, array by array: the certificate proves that the weights
-give every case of every operator the algebra's value, and nothing but these values, the grammar and
-the declared order of operands enters here. So where weights are known to be certified, the algebra
-is enough, and there is no torch in here.
+give every case of every operator the algebra's value, and nothing enters here but these values, the
+grammar, the declared levels and whether the order of operands matters. So where weights are known
+to be certified, the algebra is enough. There is no torch in here.
 """
 
 from functools import lru_cache
@@ -39,8 +39,9 @@ def algebra_values(algebra: Algebra) -> SpanValues:
     """The values of spans by the algebra's own tables, which are those of certified weights."""
 
     def span_values(operator: int, keys: Keys) -> NDArray[np.int32]:
-        value_of = algebra.operators[operator - algebra.first_operator]
-        return np.array([value_of(key) for key in keys.tolist()], dtype=np.int32)
+        found = algebra.operators[operator - algebra.first_operator]
+        rows = keys if found.ordered else np.sort(keys, axis=1)  # as its table is keyed
+        return np.array([found.table[tuple(row)] for row in rows.tolist()], dtype=np.int32)
 
     return span_values
 
