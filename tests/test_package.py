@@ -73,6 +73,8 @@ def test_both_ways_to_start_it_work(installed, elsewhere):
         ["info", "boolean", "--json"],
         ["eval", "boolean", "(1&0)"],
         ["eval", "listops", "[MAX 1 2 ]", "--syntax", "nangia", "--weights", "7520"],
+        ["eval", "arithmetic-plain", "1+2*3"],
+        ["eval", "boolean-plain", "~1|0", "--weights", "boolean/7520"],
     ],
     ids=" ".join,
 )
