@@ -5,14 +5,17 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG, describe
+from exactformer.model.storage import to_file
 from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.record import read_record
 from exactformer.verify import ProofRejected, verify
+from exactformer.weightfile import WeightFile
 from tests.cases import CASES
 
 FILES = sorted(SHIPPED.glob("*/*.safetensors"))
@@ -57,6 +60,20 @@ def test_the_record_of_its_run_names_the_algebra(task):
     assert record["algebra"] == describe(CATALOG[task]())
     assert "definition" not in record["algebra"]
     assert record["seeds"] == list(PAPER_SEEDS)
+
+
+def test_it_is_written_again_with_the_same_bytes(shipped, tmp_path):
+    path, model = shipped
+    file, ending = WeightFile.read(path), "_logits"
+    logits = {
+        name.removesuffix(ending): torch.from_numpy(array)
+        for name, array in file.arrays.items()
+        if name.endswith(ending)
+    }
+    file.write(tmp_path / "read")
+    to_file(model.algebra, model.weights, model.origin, logits).write(tmp_path / "run")
+    for name in ("read", "run"):
+        assert (tmp_path / name).read_bytes() == path.read_bytes(), name
 
 
 def test_it_evaluates_the_cases(shipped):
