@@ -70,7 +70,7 @@ class Model(Remembering):
     def __repr__(self) -> str:
         facts = [str(self.origin.get("made", "of unknown origin"))]
         facts += [f"{name} {fact}" for name, fact in self.origin.items() if name != "made"]
-        device = self.weights.G_PE.device.type
+        device = self.weights.device.type
         facts += [] if device == "cpu" else [f"on {device}"]
         return f"Model({self.algebra.name}: {', '.join(facts)[:80]})"
 
@@ -184,7 +184,7 @@ class Model(Remembering):
         from exactformer.engine.read_off import read_off
 
         automaton = read_off(self.algebra, self.weights, self._findings)
-        device = self.weights.G_PE.device
+        device = self.weights.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
         if self.algebra.notation is Notation.PLAIN:

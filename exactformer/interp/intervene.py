@@ -33,7 +33,7 @@ def intervene(module: LayerModule, interventions: Sequence[Intervention]) -> lis
     if not interventions:
         return []
     algebra, weights = module.algebra, module.weights
-    vectors = write_tokens(torch.eye(len(algebra.vocabulary)), weights).to(weights.G_PE.device)
+    vectors = write_tokens(torch.eye(len(algebra.vocabulary)), weights).to(weights.device)
     places: dict[int, list[tuple[int, int, int]]] = {}  # by iteration: row, position, token
     for row, (graph, tokens) in enumerate(interventions):
         for node, token in tokens.items():

@@ -27,7 +27,7 @@ class Alphabet(NamedTuple):
 
     @staticmethod
     def of(weights: Weights, dtype: torch.dtype) -> "Alphabet":
-        D, device = weights.G_PE.shape[-1], weights.G_PE.device
+        D, device = weights.D, weights.device
         tokens = torch.arange(D, device=device)
         rows = torch.arange(EMPTY, D, device=device).unsqueeze(-1) == tokens
         return _described(rows, {}, weights, dtype)

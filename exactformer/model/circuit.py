@@ -34,7 +34,8 @@ from torch import Tensor
 
 from exactformer.domains.algebra import OPEN
 from exactformer.model.exact import RowByRow, product, wants_gradient
-from exactformer.model.remembered import Remembering, remembered
+from exactformer.model.gated import Gated
+from exactformer.model.remembered import remembered
 
 
 @runtime_checkable
@@ -50,7 +51,7 @@ class Feedforward(Protocol):
 
 
 @dataclass(frozen=True)
-class Weights(Remembering):
+class Weights(Gated):
     """Everything that is learned or written down. `E`, if any, has the dense vector of each token
     as a row; its rows are orthonormal. `G_R` is there if `f` has more than one slot. `G_L` and
     `directions` are for plain notation (`levels.py`).
@@ -103,13 +104,6 @@ class Weights(Remembering):
     def _dense_vectors(self) -> Tensor:
         assert self.E is not None
         return self.E
-
-    def to(self, device: torch.device | str) -> "Weights":
-        """A copy of the weights on another device."""
-        G_PE, W_Q, W_K = (tensor.to(device) for tensor in (self.G_PE, self.W_Q, self.W_K))
-        optional = (self.E, self.G_R, self.G_L, self.directions)
-        moved = (None if tensor is None else tensor.to(device) for tensor in optional)
-        return Weights(G_PE, W_Q, W_K, self.f.to(device), *moved)
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,7 @@ def declared(algebra: Algebra, weights: Weights) -> Weights:
     parenthesized expressions serve plain notation.
     """
     levels = (algebra.declared_levels, algebra.declared_directions)
-    G_L, directions = (torch.tensor(part, device=weights.G_PE.device) for part in levels)
+    G_L, directions = (torch.tensor(part, device=weights.device) for part in levels)
     return replace(weights, G_L=G_L, directions=directions)
 
 
@@ -291,6 +291,6 @@ def _distinct_sums(count: int, most: int) -> tuple[int, ...]:
 
 def dense(weights: Weights, generator: torch.Generator) -> Weights:
     """Weights that act on dense vectors, through a random orthogonal map of the tokens."""
-    D = weights.G_PE.shape[-1]
+    D = weights.D
     E, _ = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64, generator=generator))
     return replace(weights, E=E.to(torch.float32))

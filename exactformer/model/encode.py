@@ -57,8 +57,8 @@ def initial_state(
     """The initial state of a batch and the mask of its positions, on the device of the weights."""
     require_countable(expressions, dtype)
     ids, inside = pad_slots(expressions)
-    device = weights.G_PE.device
-    X = encode(ids.to(device), weights.G_PE.shape[-1], dtype)
+    device = weights.device
+    X = encode(ids.to(device), weights.D, dtype)
     return write_tokens(X, weights), inside.to(device)
 
 

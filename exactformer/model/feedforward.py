@@ -1,7 +1,7 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor
 
 from exactformer.model.architecture import Activation
 from exactformer.model.exact import RowByRow, in_float32, product, wants_gradient
-from exactformer.model.remembered import Remembering, remembered
+from exactformer.model.remembered import Remembering, remembered, tensors_of
 
 F = TypeVar("F", bound="_OfRows")
 
@@ -28,8 +28,7 @@ class _OfRows(Remembering, ABC):
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by the names of their fields."""
-        parts = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: part for name, part in parts.items() if isinstance(part, Tensor)}
+        return tensors_of(self)
 
     def to(self: F, device: torch.device | str) -> F:
         moved = {name: tensor.to(device) for name, tensor in self.tensors.items()}

@@ -57,7 +57,7 @@ class Kinds:
     def __init__(self, weights: Weights, dtype: torch.dtype) -> None:
         self.weights = weights
         self.alphabet = Alphabet.of(weights, dtype)
-        zero = torch.zeros(1, dtype=torch.int64, device=weights.G_PE.device)
+        zero = torch.zeros(1, dtype=torch.int64, device=weights.device)
         symbol = zero.int()
         self.known = Known(zero, zero, zero, symbol, symbol)  # a cluster without symbols
         self.zeros_stay = not self._evaluate(stretches(symbol, zero == 0)).any()

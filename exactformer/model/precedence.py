@@ -145,7 +145,7 @@ def try_steps(
     """The result of each step for every value; each kind of step is tried once, as a span of its
     own. If the operand of a step is not known, its results are V, which means unknown.
     """
-    D = weights.G_PE.shape[-1]
+    D = weights.D
     kind = (operator * V + known.clamp(max=V - 1)) * SIDES + side
     present = torch.zeros(D * V * SIDES, dtype=torch.bool, device=kind.device)
     present[kind] = True
@@ -198,7 +198,7 @@ def iterate(
     tap: Tap = NO_TAP,
 ) -> Step:
     """One iteration of a state that has spans; `reading` are its tokens."""
-    D = weights.G_PE.shape[-1]
+    D = weights.D
     written = write(reading, levels.H, len(X))
     tokens = encode(written.ids, D, X.dtype)
     A = tap("A", depth_counts(tokens, weights.G_PE))

@@ -82,7 +82,7 @@ def _run(
     """Values and iterations, in batches, by the weights as they are now."""
     weights = fixed(weights)
     if layer_of(algebra, iterations).packed:
-        run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.G_PE.device.type])
+        run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.device.type])
     else:
         run, batches = partial(_run_padded, iterations), _similar(expressions)
     values, taken = torch.empty(2, len(expressions), dtype=torch.int64)
@@ -105,7 +105,7 @@ def _run_packed(
     require_countable(expressions, dtype)
     kinds = Kinds.of(weights, dtype)
     ids, lengths = (torch.from_numpy(part) for part in flat_positions(expressions))
-    device = weights.G_PE.device
+    device = weights.device
     state = packed.pack(ids.to(device), lengths.to(device), kinds)
     left = len(state.symbols)
 

@@ -29,7 +29,17 @@ class Remembering:
     """A frozen dataclass of tensors, with things that are remembered of them."""
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return parts_of(self)
+
+
+def parts_of(owner: Remembering) -> dict[str, Any]:
+    """The fields of an object by name."""
+    return {field.name: getattr(owner, field.name) for field in fields(owner)}  # type: ignore[arg-type]
+
+
+def tensors_of(owner: Remembering) -> dict[str, Tensor]:
+    """The fields of an object that are tensors, by name."""
+    return {name: part for name, part in parts_of(owner).items() if isinstance(part, Tensor)}
 
 
 def fixed(owner: R) -> R:
@@ -40,7 +50,7 @@ def fixed(owner: R) -> R:
     held = vars(owner)
     if IS_COPY in held:
         return owner
-    parts = {field.name: getattr(owner, field.name) for field in fields(owner)}  # type: ignore[arg-type]
+    parts = parts_of(owner)
     for name, part in parts.items():
         if isinstance(part, Remembering):
             parts[name] = fixed(part)
