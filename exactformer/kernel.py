@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.notation import Notation
-from exactformer.weightfile import RANK, WeightFile
+from exactformer.weightfile import FEEDFORWARDS, WeightFile, feedforward_of
 
 MOST_CASES = 50_000  # spans of depth 1 that the checker lists: seconds
 
@@ -89,7 +89,7 @@ def dump(file: WeightFile) -> str:
     """
     if file.algebra.notation is Notation.PLAIN:
         raise NotCovered("the checker is for infix and prefix notation, found plain")
-    if "U_in" in file.arrays:
+    if feedforward_of(file.arrays) == "units":
         raise NotCovered("the checker is for perceptrons and tables, found units")
     if "E" in file.arrays:
         raise NotCovered("the checker is for one-hot rows, found dense vectors")
@@ -112,13 +112,13 @@ def _lines(file: WeightFile) -> Iterator[str]:
     first = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
     yield f"slots {len(first) // len(algebra.vocabulary)}"
     yield f"G_PE {_row(arrays['G_PE'])}"
-    yield f"G_R {_row(arrays.get(RANK, ()))}"
+    yield f"G_R {_row(arrays.get('G_R', ()))}"
     yield f"W_Q {_matrix(arrays['W_Q'].T)}"
     yield f"W_K {_matrix(arrays['W_K'].T)}"
     yield f"feedforward {file.activation or 'table'}"
     if "bags" in arrays:
-        yield f"bags {_matrix(arrays['bags'])}"
-        yield f"outputs {_matrix(arrays['outputs'])}"
+        for name in FEEDFORWARDS["table"]:
+            yield f"{name} {_matrix(arrays[name])}"
     else:
         for layer in "12":
             W, b = arrays[f"W_{layer}"], arrays[f"b_{layer}"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
-from exactformer.weightfile import LEVELS, TYPES, WeightFile
+from exactformer.weightfile import WeightFile, stored
 
 SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
 KINDS = ("closed", "units", "table", "fitted", "dense")  # of weights that are written down
@@ -76,9 +76,8 @@ def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile
     """
     file = WeightFile.read(find_weights(name, algebra.name if algebra else None))
     if algebra and has_spans_of(file.algebra, algebra):
-        levels = (algebra.declared_levels, algebra.declared_directions)
-        arrays = {n: part.astype(TYPES[n]) for n, part in zip(LEVELS, levels, strict=True)}
-        return WeightFile(algebra, file.arrays | arrays, file.activation, file.origin)
+        levels = stored(G_L=algebra.declared_levels, directions=algebra.declared_directions)
+        return WeightFile(algebra, file.arrays | levels, file.activation, file.origin)
     if algebra and file.algebra != algebra:
         raise ValueError(
             f"{name} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"

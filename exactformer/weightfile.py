@@ -34,22 +34,65 @@ Arrays = dict[str, NDArray]  # tensors by name
 
 FORMAT = "exactformer weights 1"
 HEADER = ("format", "algebra", "activation", "origin", "sha256")
-ROUTING = {"G_PE", "W_Q", "W_K"}
-PERCEPTRON = ("W_1", "b_1", "W_2", "b_2")
-TABLE = {"bags", "outputs"}
-UNITS = ("U_in", "U_bias", "U_cap", "U_period", "U_code", "U_readout")
-RANK = "G_R"  # where the order of operands matters
-LEVELS = ("G_L", "directions")  # in plain notation
-# Logits from which the discrete tensors were learned.
-LOGITS = {f"{name}_logits" for name in (*ROUTING, RANK, *LEVELS)}
-OPTIONAL = {"E", RANK, *LEVELS} | LOGITS
-# One type for each tensor: the hash covers it, and a proof is about float32.
-TYPES = {
-    **dict.fromkeys([*ROUTING, RANK, "outputs"], np.int8),
-    **dict.fromkeys(["bags", *LEVELS], np.int16),
-    **dict.fromkeys(UNITS, np.int32),
-    **dict.fromkeys([*PERCEPTRON, *LOGITS, "E"], np.float32),
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """The description of a tensor, for all that store, read, check and show tensors.
+
+    shape      its sizes by name: D tokens, S slots, d_h dimensions of queries and keys, m hidden
+               units, and others. What the algebra leaves open, the first tensor with it decides.
+    stored     its type in the file; the hash covers it, and a proof is about float32.
+    in_model   its type in the model, where that is another one.
+    logits     the shape of the logits from which it is learned, where it is. A file may have them
+               as NAME_logits, for inspection; the hash does not cover them.
+    optional   whether there may be weights without it.
+    notation   the only notation whose weights have it, where there is such a one.
+    """
+
+    shape: str
+    stored: str
+    in_model: str | None = None
+    logits: str | None = None
+    optional: bool = False
+    notation: Notation | None = None
+
+
+GATES = {  # the tensors of `Weights` in `model/circuit.py`
+    "G_PE": TensorSpec("D", "int8", "float32", logits="D"),
+    "W_Q": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
+    "W_K": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
+    "G_R": TensorSpec("D", "int8", "float32", logits="D", optional=True),
+    "E": TensorSpec("D D", "float32", optional=True),
+    "G_L": TensorSpec("2 D", "int16", "int64", logits="2 D digits", notation=Notation.PLAIN),
+    "directions": TensorSpec("levels", "int16", "int64", logits="levels", notation=Notation.PLAIN),
 }
+FEEDFORWARDS = {  # by kind, in the order of the fields in `model/feedforward.py`
+    "perceptron": {
+        "W_1": TensorSpec("S*D m", "float32"),
+        "b_1": TensorSpec("m", "float32"),
+        "W_2": TensorSpec("m D", "float32"),
+        "b_2": TensorSpec("D", "float32"),
+    },
+    "table": {
+        "bags": TensorSpec("rows S*D", "int16"),
+        "outputs": TensorSpec("rows D", "int8"),
+    },
+    "units": {
+        "U_in": TensorSpec("S*D m", "int32"),
+        "U_bias": TensorSpec("m", "int32"),
+        "U_cap": TensorSpec("m", "int32"),
+        "U_period": TensorSpec("m", "int32"),
+        "U_code": TensorSpec("m operators", "int32"),
+        "U_readout": TensorSpec("operators codes", "int32"),
+    },
+}
+LOGITS = {
+    f"{name}_logits": TensorSpec(spec.logits, "float32")
+    for name, spec in GATES.items()
+    if spec.logits
+}
+MOST = {"m": ("hidden units", MOST_HIDDEN), "levels": ("levels", 2 * MOST_OPERATORS + 1)}
 
 
 @dataclass(frozen=True)
@@ -65,7 +108,7 @@ class WeightFile:
     def sha256(self) -> str:
         """A hash of the algebra and of all that computes: the activation and the tensors."""
         algebra = json.dumps(self.algebra.to_dict(), sort_keys=True)
-        computing = {name: self.arrays[name] for name in self.arrays.keys() - LOGITS}
+        computing = {name: self.arrays[name] for name in self.arrays.keys() - LOGITS.keys()}
         return _sha256(f"{algebra} {self.activation} ", computing)
 
     def write(self, path: Path) -> None:
@@ -96,55 +139,26 @@ class WeightFile:
         """Check names, shapes and finiteness, so that callers can rely on the arrays."""
         if not isinstance(self.origin, Mapping):
             raise ValueError(f"origin: expected an object, found {show(self.origin)}")
-        names = set(self.arrays) - OPTIONAL
-        if names not in [ROUTING.union(kind) for kind in (PERCEPTRON, TABLE, UNITS)]:
+        needed = {name for name, spec in GATES.items() if not (spec.optional or spec.notation)}
+        names = self.arrays.keys() - (GATES.keys() - needed) - LOGITS.keys()
+        if names not in [needed | parts.keys() for parts in FEEDFORWARDS.values()]:
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
-        if self.activation not in (("relu", "square") if "W_1" in names else (None,)):
+        kind = feedforward_of(self.arrays)
+        if self.activation not in (("relu", "square") if kind == "perceptron" else (None,)):
             raise ValueError(f"activation: found {show(self.activation)}, unexpected here")
+        for name, spec in GATES.items():
+            found = name in self.arrays
+            if spec.notation and found != (self.algebra.notation is spec.notation):
+                there = "there is one" if found else "there is none"
+                raise ValueError(f"tensor {name}: {self.algebra.notation} notation, and {there}")
         D = len(self.algebra.vocabulary)
-        d_h = self._size("W_Q", -1)
-        expected: dict[str, tuple[int, ...]] = {"G_PE": (D,), "W_Q": (D, d_h), "W_K": (D, d_h)}
-        if "bags" in names:
-            rows, width = self._size("bags", 0), self._width(self._size("bags", -1), D)
-            expected |= {"bags": (rows, width), "outputs": (rows, D)}
-        else:
-            first = "W_1" if "W_1" in names else "U_in"
-            m = self._size(first, -1)
-            require("hidden units", m, MOST_HIDDEN)
-            width = self._width(self._size(first, 0), D)
-            if first == "W_1":
-                shapes = ((width, m), (m,), (m, D), (D,))
-                expected |= dict(zip(PERCEPTRON, shapes, strict=True))
-            else:
-                operators, codes = len(self.algebra.operators), self._size("U_readout", -1)
-                shapes = ((width, m), (m,), (m,), (m,), (m, operators), (operators, codes))
-                expected |= dict(zip(UNITS, shapes, strict=True))
-        optional = {"E": (D, D), RANK: (D,), f"{RANK}_logits": (D,)}
-        levels = self._levels()
-        optional |= {"G_L": (2, D), "directions": (levels,), "directions_logits": (levels,)}
-        if "G_L_logits" in self.arrays:  # a level has several digits
-            optional["G_L_logits"] = (2, D, self._size("G_L_logits", -1))
-        optional |= {f"{name}_logits": expected[name] for name in ROUTING}
-        expected |= {name: optional[name] for name in OPTIONAL & self.arrays.keys()}
-        for name, shape in expected.items():
-            array = self.arrays[name]
-            if array.shape != shape:
-                raise ValueError(f"tensor {name}: expected the shape {shape}, found {array.shape}")
-            if not array.size:
-                raise ValueError(f"tensor {name}: expected numbers, found none")
-            kind = TYPES[name]
-            if array.dtype != kind:
-                raise ValueError(f"tensor {name}: expected {kind.__name__}, found {array.dtype}")
-            if not np.isfinite(array).all():
-                raise ValueError(f"tensor {name}: expected finite numbers, found others")
-            require(f"tensor {name}, numbers", array.size, MOST_NUMBERS)
-            # The least of a type has no positive counterpart, so its size would be negative.
-            if kind is not np.float32 and (array == np.iinfo(kind).min).any():
-                raise ValueError(f"tensor {name}: expected numbers above {np.iinfo(kind).min}")
-        for name in (RANK, *LEVELS):
-            if f"{name}_logits" in self.arrays and name not in self.arrays:
-                raise ValueError(f"tensor {name}_logits: there is no {name}")
-        if self.algebra.notation is Notation.PLAIN:
+        sizes = {"2": 2, "D": D, "operators": len(self.algebra.operators)}
+        if "G_R" not in self.arrays:
+            sizes["S*D"] = D
+        for name, spec in (GATES | FEEDFORWARDS[kind] | LOGITS).items():
+            if name in self.arrays:
+                self._check(name, spec, sizes)
+        if "G_L" in self.arrays:
             self._check_levels(self.arrays["G_L"], self.arrays["directions"])
         readout = self.arrays.get("U_readout")
         if readout is not None and ((readout < -1) | (readout >= D)).any():
@@ -156,18 +170,28 @@ class WeightFile:
         if bags is not None and len(np.unique(bags, axis=0)) < len(bags):
             raise ValueError("tensor bags: the same bag is there twice")
 
-    def _levels(self) -> int:
-        """Number of levels, including level 0 for tokens that are no operators; 0 without plain
-        notation.
-        """
-        is_plain = self.algebra.notation is Notation.PLAIN
-        for name in LEVELS:
-            if is_plain != (name in self.arrays):
-                there = "there is none" if is_plain else "there is one"
-                raise ValueError(f"tensor {name}: {self.algebra.notation} notation, and {there}")
-        found = self._size("directions", 0) if is_plain else 0
-        require("levels", found, 2 * MOST_OPERATORS + 1)
-        return found
+    def _check(self, name: str, spec: TensorSpec, sizes: dict[str, int]) -> None:
+        """Check one tensor. The sizes that it has first are added to those that are known."""
+        array, names = self.arrays[name], spec.shape.split()
+        if name in LOGITS and (gate := name.removesuffix("_logits")) not in self.arrays:
+            raise ValueError(f"tensor {name}: there is no {gate}")
+        for size, found in zip(names, array.shape, strict=True) if array.ndim == len(names) else ():
+            if size not in sizes:
+                sizes[size] = self._size(size, found)
+        expected = tuple(sizes.get(size, size) for size in names)
+        if array.shape != expected:
+            shown = str(expected).replace("'", "")  # a size that is not known goes by its name
+            raise ValueError(f"tensor {name}: expected the shape {shown}, found {array.shape}")
+        if not array.size:
+            raise ValueError(f"tensor {name}: expected numbers, found none")
+        if array.dtype != spec.stored:
+            raise ValueError(f"tensor {name}: expected {spec.stored}, found {array.dtype}")
+        if not np.isfinite(array).all():
+            raise ValueError(f"tensor {name}: expected finite numbers, found others")
+        require(f"tensor {name}, numbers", array.size, MOST_NUMBERS)
+        # The least of a type has no positive counterpart, so its size would be negative.
+        if array.dtype.kind == "i" and (array == (least := np.iinfo(array.dtype).min)).any():
+            raise ValueError(f"tensor {name}: expected numbers above {least}")
 
     def _check_levels(self, G_L: NDArray, directions: NDArray) -> None:
         """Check that there is a level for each use of an operator, and a direction for each
@@ -183,17 +207,26 @@ class WeightFile:
         if not np.isin(directions, (-1, 0, 1)).all():
             raise ValueError("tensor directions: expected -1, 0 and 1 only")
 
-    def _size(self, name: str, axis: int) -> int:
-        return (self.arrays[name].shape or (0,))[axis]
+    def _size(self, name: str, found: int) -> int:
+        """A size that a tensor determines, within its bound."""
+        if name == "S*D":  # two or more slots, since there is a rank gate
+            D = len(self.algebra.vocabulary)
+            require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
+            return max(2, found // D) * D
+        if name in MOST:
+            what, most = MOST[name]
+            require(what, found, most)
+        return found
 
-    def _width(self, found: int, D: int) -> int:
-        """Width of a routed bag: two or more slots of D numbers with a rank gate, one slot
-        without.
-        """
-        if RANK not in self.arrays:
-            return D
-        require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
-        return max(2, found // D) * D
+
+def feedforward_of(arrays: Arrays) -> str:
+    """The kind of feedforward that these tensors have."""
+    return next(kind for kind, parts in FEEDFORWARDS.items() if parts.keys() <= arrays.keys())
+
+
+def stored(**gates: NDArray) -> Arrays:
+    """Gates in their types in the file."""
+    return {name: gate.astype(GATES[name].stored) for name, gate in gates.items()}
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:

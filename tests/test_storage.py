@@ -17,7 +17,7 @@ import torch
 from exactformer.api import Model, construct, load
 from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra, Operator
-from exactformer.domains.catalog import boolean, listops
+from exactformer.domains.catalog import boolean, boolean_plain, listops
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.storage import to_file
@@ -38,8 +38,7 @@ KINDS += [(listops(4, "mean", ("MED", "PM", "LAST")), "units", True)]
 def tensors(weights: Weights) -> dict[str, torch.Tensor]:
     f = weights.f
     assert isinstance(f, MLP | Table | Units)
-    own, shared = vars(f), vars(weights)
-    return {n: t for n, t in (own | shared).items() if isinstance(t, torch.Tensor)}
+    return weights.gates | f.tensors
 
 
 @pytest.mark.parametrize(("algebra", "kind", "dense"), KINDS)
@@ -98,6 +97,27 @@ def test_units_and_slots_that_do_not_fit(changes, message):
     changed = {name: array for name, array in (arrays | changes).items() if array is not None}
     with pytest.raises(ValueError, match=message):
         WeightFile(algebra, changed, None)
+
+
+@pytest.mark.parametrize(
+    ("algebra", "changes", "message"),
+    [
+        (boolean(), {"W_Q": np.ones(28, np.int8)}, r"W_Q: expected the shape \(7, d_h\), found"),
+        (boolean(), {"bags": np.ones(7, np.int16)}, r"bags: expected the shape \(rows, 7\), found"),
+        (MINUS, {"bags": np.ones(7, np.int16)}, r"bags: expected the shape \(rows, S\*D\), found"),
+        (
+            boolean_plain(),
+            {"directions": np.array(1, np.int16)},
+            r"directions: expected the shape \(levels,\), found \(\)",
+        ),
+        (boolean(), {"directions_logits": np.ones(3, np.float32)}, "there is no directions"),
+        (boolean(), {"G_L_logits": np.ones((2, 7, 3), np.float32)}, "there is no G_L"),
+    ],
+)
+def test_a_size_that_no_tensor_gives_goes_by_its_name(algebra, changes, message):
+    arrays = to_file(algebra, construct(algebra, "table").weights, {}).arrays
+    with pytest.raises(ValueError, match=message):
+        WeightFile(algebra, arrays | changes, None)
 
 
 @pytest.mark.parametrize(

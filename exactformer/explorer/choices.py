@@ -24,7 +24,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
 from exactformer.named import has_spans_of, is_constructed, read_weights, shipped_names
-from exactformer.weightfile import LEVELS, ROUTING, TYPES, Arrays, WeightFile
+from exactformer.weightfile import FEEDFORWARDS, GATES, Arrays, WeightFile, stored
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
@@ -156,14 +156,14 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
 
     arrays: Arrays = {}
     for name, array in by_hand.arrays.items():
-        if name in ROUTING or name.startswith("G_"):
+        if name in GATES and GATES[name].logits:
             logits = draw_numbers(*array.shape)
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
-            arrays |= {name: discrete.round().to(torch.int8).numpy(), f"{name}_logits": logits}
+            arrays |= stored(**{name: discrete.round().numpy()}) | {f"{name}_logits": logits}
     size = paper_architecture(algebra)
-    received = weights.f.slots * size.D
-    arrays |= {"W_1": draw_numbers(received, size.hidden), "b_1": draw_numbers(size.hidden)}
-    arrays |= {"W_2": draw_numbers(size.hidden, size.D), "b_2": draw_numbers(size.D)}
+    sizes = {"S*D": weights.f.slots * size.D, "m": size.hidden, "D": size.D}
+    for name, spec in FEEDFORWARDS["perceptron"].items():
+        arrays[name] = draw_numbers(*(sizes[axis] for axis in spec.shape.split()))
     return WeightFile(algebra, arrays, size.activation, by_hand.origin)
 
 
@@ -172,8 +172,7 @@ def _random_levels(algebra: Algebra, rng: np.random.Generator) -> Arrays:
     one not even one iteration would take place.
     """
     declared, directions = algebra.declared_levels, algebra.declared_directions
-    drawn = (
-        rng.integers(1, len(directions), declared.shape) * (declared > 0),
-        rng.integers(-1, 2, directions.shape),
+    return stored(
+        G_L=rng.integers(1, len(directions), declared.shape) * (declared > 0),
+        directions=rng.integers(-1, 2, directions.shape),
     )
-    return {name: part.astype(TYPES[name]) for name, part in zip(LEVELS, drawn, strict=True)}

@@ -15,6 +15,7 @@ from exactformer.domains.algebra import FIRST_VALUE, OPEN
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
 from exactformer.model.remembered import fixed
+from exactformer.weightfile import GATES
 
 LOWEST = -(1 << 40)  # below every depth
 
@@ -39,9 +40,9 @@ class IterationGraph(nn.Module):
                 f"a feedforward of the kind {type(f).__name__!r} cannot be expressed as a graph: "
                 f"expected a perceptron (closed, fitted or learned) or units"
             )
-        for name in ("G_PE", "W_Q", "W_K", "G_R", "E"):
-            tensor = getattr(weights, name)
-            self.register_buffer(name, None if tensor is None else tensor.float().clone())
+        for name in GATES:
+            gate = weights.gates.get(name)
+            self.register_buffer(name, None if gate is None else gate.float().clone())
         self.slots = f.slots
         self.D, self.first_operator = len(model.algebra.vocabulary), model.algebra.first_operator
 
@@ -127,8 +128,8 @@ class LoopGraph(IterationGraph):
 class _Perceptron(nn.Module):
     def __init__(self, f: MLP) -> None:
         super().__init__()
-        for name in ("W_1", "b_1", "W_2", "b_2"):
-            self.register_buffer(name, getattr(f, name).double().clone())
+        for name, tensor in f.tensors.items():
+            self.register_buffer(name, tensor.double().clone())
         self.square = f.activation == "square"
 
     def forward(self, H: Tensor) -> Tensor:
@@ -142,14 +143,12 @@ class _UnitsGraph(nn.Module):
 
     def __init__(self, f: Units) -> None:
         super().__init__()
-        for name in ("W", "b", "cap", "period", "code", "readout"):
-            self.register_buffer(name, getattr(f, name).long().clone())
+        for name, tensor in f.tensors.items():
+            self.register_buffer(name, tensor.long().clone())
         self.D = f.D
 
     def forward(self, H: Tensor) -> Tensor:
-        W, b, cap, period, code, readout = (
-            self.get_buffer(name) for name in ("W", "b", "cap", "period", "code", "readout")
-        )
+        W, b, cap, period, code, readout = self.buffers()
         operators, codes = readout.shape
         u = (H.double() @ W.double() + b.double()).to(torch.int64)
         cut = torch.minimum(u.clamp(min=0), cap)

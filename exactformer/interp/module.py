@@ -23,12 +23,11 @@ from exactformer.model.exact import product
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import PATTERN, layer_of
+from exactformer.weightfile import GATES
 
 Key = tuple[int, str]  # an iteration, from 1, and a name of a tap; (0, "X") is the start
 Cache = dict[Key, Tensor]
 Patch = Callable[[Tensor], Tensor] | Tensor  # a function of a tensor, or a tensor to replace it
-
-BUFFERS = ("G_PE", "W_Q", "W_K", "G_R", "E", "G_L", "directions")
 
 
 class LayerModule(nn.Module):
@@ -74,16 +73,16 @@ class LayerModule(nn.Module):
             )
         self.straight_through = straight_through
         self.iteration = 0
-        for name in BUFFERS:
-            tensor = getattr(weights, name)
-            self.register_buffer(name, None if tensor is None else tensor.detach().clone())
+        for name in GATES:
+            gate = weights.gates.get(name)
+            self.register_buffer(name, None if gate is None else gate.detach().clone())
         self.f = _FeedforwardModule(weights.f)
         self.taps = nn.ModuleDict({name: nn.Identity() for name in self.layer.taps})
 
     @property
     def weights(self) -> Weights:
         """The weights as they are now, for `Model(module.algebra, module.weights)`."""
-        return Weights(**{name: getattr(self, name) for name in BUFFERS}, f=self.f.feedforward)
+        return Weights(**{name: getattr(self, name) for name in GATES}, f=self.f.feedforward)
 
     def encode(self, texts: Sequence[str | Expression]) -> tuple[Tensor, Tensor]:
         """The initial state of several expressions, and the mask of positions that are not

@@ -1,8 +1,8 @@
 """The kinds of local map: a perceptron with one hidden layer, a look-up table, and gated units."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -11,8 +11,6 @@ from torch import Tensor
 from exactformer.model.architecture import Activation
 from exactformer.model.exact import RowByRow, in_float32, product, wants_gradient
 from exactformer.model.remembered import Remembering, remembered, tensors_of
-
-F = TypeVar("F", bound="_OfRows")
 
 
 def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
@@ -23,16 +21,16 @@ def hash_rows(rows: Int[Tensor, "R d"]) -> Int[Tensor, " R"]:
 
 @dataclass(frozen=True)
 class _OfRows(Remembering, ABC):
-    """A feedforward: a map of single rows, `_rows`, that is made of tensors."""
+    """A feedforward: a map of single rows, `_rows`, that is made of tensors. A weights file lists
+    those under its kind.
+    """
+
+    kind: ClassVar[str]
 
     @property
     def tensors(self) -> dict[str, Tensor]:
         """The tensors by the names of their fields."""
         return tensors_of(self)
-
-    def to(self: F, device: torch.device | str) -> F:
-        moved = {name: tensor.to(device) for name, tensor in self.tensors.items()}
-        return replace(self, **moved)
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """In float32, with the signs of what `_rows` gives."""
@@ -55,6 +53,7 @@ class _OfRows(Remembering, ABC):
 class MLP(_OfRows):
     """f(H) = act(H W_1 + b_1) W_2 + b_2."""
 
+    kind = "perceptron"
     W_1: Float[Tensor, "... SD m"]
     b_1: Float[Tensor, "... m"]
     W_2: Float[Tensor, "... m D"]
@@ -93,6 +92,7 @@ class Table(_OfRows):
     Bags are found by a 64-bit hash among sorted ones, then compared in full.
     """
 
+    kind = "table"
     bags: Int[Tensor, "R SD"]
     outputs: Int[Tensor, "R D"]
 
@@ -128,6 +128,7 @@ class Units(_OfRows):
     many, cannot leak into it. Every number is whole and within what float64 holds.
     """
 
+    kind = "units"
     W: Int[Tensor, "SD m"]
     b: Int[Tensor, " m"]
     cap: Int[Tensor, " m"]

@@ -11,7 +11,7 @@ object have its fields alone.
 """
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Generic, TypeVar, overload
 
 import torch
@@ -30,6 +30,11 @@ class Remembering:
 
     def __getstate__(self) -> dict[str, Any]:
         return parts_of(self)
+
+    def to(self: R, device: torch.device | str) -> R:
+        """A copy of the object on another device."""
+        parts = {name: part for name, part in parts_of(self).items() if hasattr(part, "to")}
+        return replace(self, **{name: part.to(device) for name, part in parts.items()})  # type: ignore[type-var]
 
 
 def parts_of(owner: Remembering) -> dict[str, Any]:

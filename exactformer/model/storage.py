@@ -3,14 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weightfile import LEVELS, RANK, UNITS, Arrays, WeightFile
+from exactformer.weightfile import (
+    FEEDFORWARDS,
+    GATES,
+    Arrays,
+    TensorSpec,
+    WeightFile,
+    feedforward_of,
+)
 
 
 def to_file(
@@ -22,58 +28,39 @@ def to_file(
     """The weights file of these weights. `logits` are those from which the discrete gates and
     routing were learned; they are stored for inspection.
     """
-    arrays: Arrays = {}
-    for name in ("G_PE", "W_Q", "W_K", RANK, *LEVELS):
-        if (tensor := getattr(weights, name)) is not None:
-            arrays[name] = _whole(name, tensor, torch.int16 if name in LEVELS else torch.int8)
-    f, activation = weights.f, None
-    if isinstance(f, MLP):
-        activation = f.activation
-        arrays |= {name: _float32(name, tensor) for name, tensor in f.tensors.items()}
-    elif isinstance(f, Table):
-        arrays |= {name: tensor.cpu().numpy() for name, tensor in f.tensors.items()}
-    elif isinstance(f, Units):
-        parts = zip(UNITS, f.tensors.values(), strict=True)
-        arrays |= {name: tensor.cpu().numpy() for name, tensor in parts}
-    else:
+    f = weights.f
+    if not isinstance(f, MLP | Table | Units):
         raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
-    if weights.E is not None:
-        arrays["E"] = _float32("E", weights.E)
+    specs = GATES | FEEDFORWARDS[f.kind]
+    tensors = weights.gates | dict(zip(FEEDFORWARDS[f.kind], f.tensors.values(), strict=True))
+    arrays: Arrays = {name: _array(name, part, specs[name]) for name, part in tensors.items()}
     for name, tensor in (logits or {}).items():
         arrays[f"{name}_logits"] = tensor.detach().cpu().float().numpy()
-    return WeightFile(algebra, arrays, activation, origin)
+    return WeightFile(algebra, arrays, f.activation if isinstance(f, MLP) else None, origin)
 
 
-def _whole(name: str, tensor: torch.Tensor, kind: torch.dtype) -> NDArray[np.integer]:
-    """Gates and routing as whole numbers; a ValueError for others, since the proof covers whole
-    ones.
+def _array(name: str, tensor: torch.Tensor, spec: TensorSpec) -> NDArray:
+    """A tensor in the type of the file. Gates and routing become whole numbers; a ValueError for
+    others and for another precision, since a proof covers whole numbers and float32 only.
     """
-    whole = tensor.detach().to(kind)
-    if (whole != tensor).any():
+    kind: torch.dtype = getattr(torch, spec.stored)
+    stored = tensor.detach().to(kind)
+    if spec.in_model and (stored != tensor).any():
         raise ValueError(f"tensor {name}: expected small whole numbers, found others")
-    return whole.cpu().numpy()
-
-
-def _float32(name: str, tensor: torch.Tensor) -> NDArray[np.float32]:
-    """A tensor as float32; a ValueError for another precision, since the proof covers float32
-    weights only.
-    """
-    if tensor.dtype != torch.float32:
-        raise ValueError(f"tensor {name}: expected float32, found {tensor.dtype}")
-    return tensor.detach().cpu().numpy()
+    if not spec.in_model and tensor.dtype != kind:
+        raise ValueError(f"tensor {name}: expected {spec.stored}, found {tensor.dtype}")
+    return stored.cpu().numpy()
 
 
 def from_file(file: WeightFile) -> Weights:
-    tensors = {name: torch.from_numpy(array.copy()) for name, array in file.arrays.items()}
-    if "bags" in tensors:
-        f = Table(tensors["bags"], tensors["outputs"])
-    elif "U_in" in tensors:
-        f = Units(*(tensors[name] for name in UNITS), D=len(file.algebra.vocabulary))
+    kind, tensors = feedforward_of(file.arrays), {}
+    for name, spec in (GATES | FEEDFORWARDS[kind]).items():
+        if name in file.arrays:
+            array = file.arrays[name].astype(spec.in_model or spec.stored, order="C")
+            tensors[name] = torch.from_numpy(array)
+    parts = [tensors.pop(name) for name in FEEDFORWARDS[kind]]
+    if kind == "perceptron":
+        f = MLP(*parts, activation=file.activation)  # type: ignore[arg-type]  # the file checks it
     else:
-        assert file.activation == "relu" or file.activation == "square"  # WeightFile checks it
-        perceptron = [tensors[name] for name in ("W_1", "b_1", "W_2", "b_2")]
-        f = MLP(*perceptron, activation=file.activation)
-    gate, W_Q, W_K = (tensors[name].float() for name in ("G_PE", "W_Q", "W_K"))
-    G_R = tensors["G_R"].float() if "G_R" in tensors else None
-    levels = (tensors[name].long() if name in tensors else None for name in LEVELS)
-    return Weights(gate, W_Q, W_K, f, tensors.get("E"), G_R, *levels)
+        f = Table(*parts) if kind == "table" else Units(*parts, D=len(file.algebra.vocabulary))
+    return Weights(**tensors, f=f)

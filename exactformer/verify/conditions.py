@@ -14,7 +14,7 @@ from exactformer.verify.levels import Grouping, check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
 from exactformer.verify.rows import WrongRow, every_case, every_receipt, look_up, wrong_rows
 from exactformer.verify.units import wrong_lists, wrong_units
-from exactformer.weightfile import Arrays
+from exactformer.weightfile import FEEDFORWARDS, Arrays, feedforward_of
 
 EXACT_NARROW = 2**8  # whole numbers up to here are exact in bfloat16, float16 and float32
 MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counted exactly
@@ -62,7 +62,7 @@ def check_all(algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]) ->
     for which in alike.values():
         some = [weights[i][0] for i in which]
         W_Q, W_K = (some[0][name].astype(np.int64) for name in ("W_Q", "W_K"))
-        if "U_in" in some[0]:
+        if feedforward_of(some[0]) == "units":
             parts = [_check_units(algebra, arrays, W_Q, W_K) for arrays in some]
         else:
             parts = _check_rows(algebra, some, weights[which[0]][1], W_Q, W_K)
@@ -129,8 +129,8 @@ def _check_rows(
         }
         conditions |= last
         if "W_1" in arrays:
-            sizes = [abs(arrays[name][arrays[name] != 0]) for name in ("W_1", "b_1", "W_2", "b_2")]
-            tiny = any((size < SUBNORMAL).any() for size in sizes)
+            numbers = (arrays[name] for name in FEEDFORWARDS["perceptron"])
+            tiny = any((abs(part[part != 0]) < SUBNORMAL).any() for part in numbers)
             conditions["no weight is so small that a device may take it for zero"] = not tiny
         found.append(
             {

@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.bounds import require
-from exactformer.weightfile import LEVELS, Arrays
+from exactformer.weightfile import Arrays
 
 T = TypeVar("T")
 
@@ -140,7 +140,7 @@ class Run:
 def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     """Conditions (i) and (ii) for the gate in `arrays`."""
     declared = Gate(algebra.declared_levels, algebra.declared_directions)
-    gate = Gate(*(arrays[name].astype(np.int64) for name in LEVELS))
+    gate = Gate(*(arrays[name].astype(np.int64) for name in ("G_L", "directions")))
     binary = np.flatnonzero(algebra.declared_levels[1]).tolist()
     pairs = [
         (Run(o), p)

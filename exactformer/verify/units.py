@@ -10,7 +10,7 @@ from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.rules import operand_keys
 from exactformer.domains.units import slots_of, units_of
 from exactformer.verify.rows import WrongRow
-from exactformer.weightfile import UNITS, Arrays
+from exactformer.weightfile import FEEDFORWARDS, Arrays
 
 SHORT_LISTS = 2_000  # of operands, of each operator: all there are, from the shortest on
 LONG_LISTS = 200  # random ones of up to LONGEST operands
@@ -25,7 +25,7 @@ def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
     except ValueError as error:
         return (WrongRow(str(error)),)
     pairs = [(o, unit) for o, parts in enumerate(needed) for unit in parts.units]
-    W, bias, cap, period, code, readout = (arrays[name] for name in UNITS)
+    W, bias, cap, period, code, readout = (arrays[name] for name in FEEDFORWARDS["units"])
     if W.shape != (slots * D, len(pairs)) or readout.shape[1] < max(
         len(parts.readout) for parts in needed
     ):
@@ -66,7 +66,7 @@ def wrong_lists(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
 def _evaluate(algebra: Algebra, arrays: Arrays, o: int, operands: tuple[int, ...]) -> int:
     """The token that operator o gives, by the numbers in the file alone; -1 for none."""
     U_in, U_bias, U_cap, U_period, U_code, U_readout = (
-        arrays[name].astype(np.int64) for name in UNITS
+        arrays[name].astype(np.int64) for name in FEEDFORWARDS["units"]
     )
     D = len(algebra.vocabulary)
     slots = len(U_in) // D
