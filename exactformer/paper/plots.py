@@ -21,7 +21,7 @@ from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NAMES, NORMAL, PAGE, SMALL, constrained, drawn, writes
 from exactformer.paper.loss_curves import Curves, loss_curves
 from exactformer.training.recipe import end_to_end_recipe, recipe_for
-from exactformer.training.state import export, initial
+from exactformer.training.state import export, initial, logits_of
 from exactformer.weightfile import Arrays
 
 
@@ -117,10 +117,8 @@ def models(algebra: Algebra, seed: int) -> dict[str, Arrays]:
     """The tensors of Fig. A.1: constructed, random and learned, with logits where there are any."""
     learned = read_weights(str(seed), algebra)
     start = initial(algebra, recipe_for(algebra), seed, learned.origin["attempt"])
-    D = len(algebra.vocabulary)
-    random = export(algebra, {name: tensor[None] for name, tensor in start.items()}, 0)
-    logits = {"G_PE": start["gate"]}
-    logits |= dict(zip(("W_Q", "W_K"), start["bits"][:, :D], strict=True))
+    tensors = {name: tensor[None] for name, tensor in start.items()}
+    random, logits = export(algebra, tensors, 0), logits_of(tensors, 0, len(algebra.vocabulary))
     return {
         "constructed, feedforward fitted to the table": read_weights("fitted", algebra).arrays,
         f"random, before training (seed {seed})": to_file(algebra, random, {}, logits).arrays,

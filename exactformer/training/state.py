@@ -176,14 +176,19 @@ def export(
     return Weights(ternary(tensors["gate"][row]), W_Q, W_K, f, G_R=G_R)
 
 
+def logits_of(tensors: dict[str, Tensor], row: int, D: int) -> dict[str, Tensor]:
+    """The logits of one seed's gates and routing, by the names of those, without padding."""
+    W_Q, W_K = tensors["bits"][row, :, :D]
+    logits = {"G_PE": tensors["gate"][row], "W_Q": W_Q, "W_K": W_K}
+    if "rank" in tensors:
+        logits["G_R"] = tensors["rank"][row]
+    return {name: tensor.detach().cpu() for name, tensor in logits.items()}
+
+
 def end_of(
     state: State, row: int, weights: Weights, certificate: Certificate, margin_before: float
 ) -> Trained:
     """The end of a seed, with these weights on the CPU and the certificate's verdict about them."""
-    logits = {"G_PE": state.tensors["gate"][row]}
-    logits["W_Q"], logits["W_K"] = state.tensors["bits"][row, :, : len(weights.W_Q)].unbind(0)
-    if "rank" in state.tensors:
-        logits["G_R"] = state.tensors["rank"][row]
-    logits = {name: tensor.detach().cpu() for name, tensor in logits.items()}
+    logits = logits_of(state.tensors, row, weights.D)
     seconds = perf_counter() - state.started
     return Trained(state.seeds[row], weights, certificate, margin_before, seconds, logits)
