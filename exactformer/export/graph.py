@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from exactformer.api import Model
 from exactformer.certify import require_exact
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.expression import EMPTY
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
 from exactformer.model.remembered import fixed
@@ -49,7 +50,8 @@ class IterationGraph(nn.Module):
     def forward(self, X: Tensor, inside: Tensor) -> Tensor:
         tokens = self.read(X)
         depth = torch.where(inside, torch.maximum(*self.counts(tokens)), LOWEST)  # Eq. 4
-        P = (depth == depth.amax(-1, keepdim=True)) & inside  # Eq. 5
+        deepest = nn.functional.pad(depth, (0, 1), value=LOWEST).amax(-1, keepdim=True)  # if n = 0
+        P = (depth == deepest) & inside  # Eq. 5
         mask = P.to(torch.int64)
         starts = mask * (1 - nn.functional.pad(mask, (1, 0))[:, :-1])  # Eq. 6
         ids = mask * starts.cumsum(-1)  # Eq. 7
@@ -102,6 +104,8 @@ class LoopGraph(IterationGraph):
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
         from torch._higher_order_ops import while_loop
 
+        # An empty sequence more, and an empty position: runtimes fail on tensors without elements.
+        ids = nn.functional.pad(ids, (0, 1, 0, 1), value=EMPTY)
         one_hot = (ids.unsqueeze(-1) == torch.arange(self.D, device=ids.device)).float()
         limit = (ids == OPEN).to(torch.int64).sum(-1)
         start = (self.write(one_hot), torch.zeros((), dtype=torch.int64), torch.zeros_like(limit))
@@ -122,7 +126,7 @@ class LoopGraph(IterationGraph):
         held = (self.read(X) > 0).to(torch.int64).sum(1)
         values = held[:, FIRST_VALUE : self.first_operator]
         single = (held.sum(-1) == 1) & (values.sum(-1) == 1)
-        return torch.where(single, values.argmax(-1), NO_VALUE), taken
+        return torch.where(single, values.argmax(-1), NO_VALUE)[:-1], taken[:-1]
 
 
 class _Perceptron(nn.Module):

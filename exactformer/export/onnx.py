@@ -27,9 +27,9 @@ TRIED = {0: 5, 1: 20, 2: 20, 5: 20, 9: 10}  # expressions of each depth that are
 def export_onnx(model: Model, path: Path) -> None:
     """Write the file; needs onnx, onnxscript and onnxruntime.
 
-    It takes `ids`, int64 of any shape (B, n), neither of them 0: what `Expression.positions` has,
-    -1 for an empty position and behind the end. It gives `value`, a place among the algebra's
-    values, and `iterations`, both (B,).
+    It takes `ids`, int64 of any shape (B, n), also with B or n of 0: what `Expression.positions`
+    has, -1 for an empty position and behind the end. It gives `value`, a place among the algebra's
+    values or -1 if there is none, and `iterations`, both (B,).
     """
     onnx, _ = _packages()
     model = fixed(model)  # one content for the graph, its hash and the comparison

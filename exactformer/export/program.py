@@ -18,7 +18,7 @@ from exactformer.model.remembered import fixed
 
 def export_iteration(model: Model, path: Path) -> None:
     """Write a .pt2 file, for `torch.export.load(path).module()`: a state (B, n, D) and a mask of
-    where it may act, (B, n), to the state after one iteration, for any B and n of 2 or more.
+    where it may act, (B, n), to the state after one iteration, for any B and n, also 0.
     """
     model = fixed(model).to("cpu")  # one content for the program and the comparison
     batches = [
