@@ -76,7 +76,9 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-        if self.told not in (None, signal.SIGINT):  # an interrupt is how a user ends it
+        if self.told == signal.SIGINT:  # how a user ends it
+            self._end(0)  # Python would take its time with threads and torch
+        elif self.told is not None:
             signal.raise_signal(self.told)
 
     @contextmanager
