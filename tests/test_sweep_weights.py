@@ -99,3 +99,14 @@ def test_inexact_weights_with_a_record_that_says_exact(folder):
     (out / "0.proof.json").write_text(json.dumps(proof | {"weights_sha256": sha256}))
     write_record(out / "0.json", read_record(out / "0.json") | {"weights_sha256": sha256})
     assert "0.proof.json" in refused(*arguments(folder))
+
+
+def test_shards_are_checked_in_several_processes_with_the_same_result(folder):
+    shards = plan(ef.boolean(), SEEDS, {}, block=20) * 2  # the same one twice: it is read only
+    alone = read_rows(folder, shards)
+    assert [record["seed"] for record in alone[0].records] == [0, 1, 0, 1]
+    assert read_rows(folder, shards, workers=2) == alone
+    overwrite_weights(folder / SHARD)
+    for workers in (1, 2):
+        with pytest.raises(ValueError, match=r"0\.json is about other weights than .*remove one"):
+            read_rows(folder, shards, workers)

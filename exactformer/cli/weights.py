@@ -1,6 +1,7 @@
 """Commands about weights: to make them, and to prove or to verify that they are exact."""
 
 import json
+import os
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,8 @@ from typer import Argument, BadParameter, Exit, Option
 from exactformer.cli.app import Device, Domain, Json, RayAddress, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_SEEDS, require
+
+MANY_SEEDS = 50  # from here on processes check sooner than they take to start
 
 
 @app.command()
@@ -55,7 +58,8 @@ def sweep(
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         raise Exit(130) from None
-    rows = read_rows(out, shards)
+    many = sum(len(shard.seeds) for shard in shards) > MANY_SEEDS
+    rows = read_rows(out, shards, (workers or os.cpu_count() or 1) if many else 1)
     written = write_results(out, rows)
     if find_spec("matplotlib"):  # an extra: the table is there without it
         from exactformer.sweep.plots import plot

@@ -5,7 +5,9 @@ weights and proof are read too, and its proof is verified, before it counts.
 """
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -14,6 +16,7 @@ from exactformer.evaluate import interval_in_words
 from exactformer.paper.files import quoted, table, write
 from exactformer.sweep.plan import Setting, Shard, setting_name
 from exactformer.training.run import finished_seed, seed_files
+from exactformer.training.workers import start_workers
 
 HEADER = ("setting", "seeds", "certified", "95% interval", "at the first attempt")
 HEADER += ("95% interval", "steps, median", "margin, median", "margin, least")
@@ -52,18 +55,27 @@ class Row:
         return [*cells, steps, f"{median(margins):.2f}", f"{min(margins):.2f}"]
 
 
-def read_rows(folder: Path, shards: Sequence[Shard]) -> list[Row]:
+def read_rows(folder: Path, shards: Sequence[Shard], workers: int = 1) -> list[Row]:
     """One for each setting, with the seeds that have ended so far: those whose record, weights and
-    proof are there. Files that do not agree, and a proof that is refused, are a ValueError.
+    proof are there. Files that do not agree, and a proof that is refused, are a ValueError. Shards
+    are checked in `workers` processes, which makes no difference to the result.
     """
     records: dict[Setting, list[dict[str, Any]]] = {}
-    for shard in shards:
-        of_setting, out = records.setdefault(shard.setting, []), folder / shard.name
-        for seed in shard.seeds:
-            whole = all((out / name).exists() for name in seed_files(seed))
-            if whole and (result := finished_seed(out, shard.algebra, seed)):
-                of_setting.append(result.record)
+    check, workers = partial(_checked_records, folder), min(workers, len(shards))
+    with start_workers(workers) if workers > 1 else nullcontext() as pool:
+        checked = pool.map(check, shards) if pool else map(check, shards)
+        for shard, of_shard in zip(shards, checked, strict=True):
+            records.setdefault(shard.setting, []).extend(of_shard)
     return [Row(setting, of_setting) for setting, of_setting in records.items()]
+
+
+def _checked_records(folder: Path, shard: Shard) -> list[dict[str, Any]]:
+    out, records = folder / shard.name, []
+    for seed in shard.seeds:
+        whole = all((out / name).exists() for name in seed_files(seed))
+        if whole and (result := finished_seed(out, shard.algebra, seed)):
+            records.append(result.record)
+    return records
 
 
 def write_results(folder: Path, rows: Sequence[Row]) -> list[Path]:
