@@ -2,7 +2,8 @@
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sized
-from tempfile import SpooledTemporaryFile
+from contextlib import contextmanager, suppress
+from tempfile import SpooledTemporaryFile, gettempdir
 from typing import Generic, TypeVar
 
 MOST_AT_ONCE = 1 << 15  # items of a block, however small
@@ -37,15 +38,28 @@ class Kept(Generic[Block]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.file.close()
+        with suppress(OSError):  # on a full disk it tries once more to write
+            self.file.close()
 
     def keep(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
-            pickle.dump(block, self.file, pickle.HIGHEST_PROTOCOL)
+            with _naming_the_folder():
+                pickle.dump(block, self.file, pickle.HIGHEST_PROTOCOL)
             self.count += len(block)
 
     def __iter__(self) -> Iterator[Block]:
-        end = self.file.tell()
-        self.file.seek(0)
+        with _naming_the_folder():  # the last of it is written
+            end = self.file.tell()
+            self.file.seek(0)
         while self.file.tell() < end:
             yield pickle.load(self.file)  # nobody else can open it: it has no name
+
+
+@contextmanager
+def _naming_the_folder() -> Iterator[None]:
+    """Let an error say where blocks are kept: the file itself has no name."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = f"{gettempdir()} (TMPDIR), where values are kept until all are known"
+        raise
