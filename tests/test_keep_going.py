@@ -67,3 +67,23 @@ def test_where_it_is_refused(tmp_path):
     assert "--keep-going is for --file" in refused("eval", "boolean", "1", "--keep-going")
     command = ("eval", "boolean", "--file", "lines", "--ray", "auto", "--keep-going")
     assert "--keep-going is for --file" in refused(*command)
+
+
+def test_an_overlong_bad_line_is_the_last_one_read(tmp_path, monkeypatch):
+    """As --help and the page of the command line say; the limit is 256 MiB otherwise."""
+    monkeypatch.setattr("exactformer.engine.stream.BUFFER", 64)
+    monkeypatch.setattr("exactformer.engine.stream.LONGEST_BAD_LINE", 500)
+    for length, printed in ((400, "1\n(error)\n0\n"), (5_000, "1\n(error)\n")):
+        (tmp_path / "lines").write_text(f"1\n{')' * length}\n0\n")
+        status, found, errors = evaluated(tmp_path / "lines", "--keep-going")
+        assert (status, found) == (2, printed)
+        assert "no parenthesis is open" in errors
+
+
+@pytest.mark.parametrize("options", [("--engine", "model"), ("--syntax", "python")])
+def test_an_overlong_line_ends_other_ways_of_reading(tmp_path, monkeypatch, options):
+    monkeypatch.setattr("exactformer.domains.formats.lines.LONGEST_LINE", 100)
+    (tmp_path / "lines").write_text(f"1\n{')' * 200}\n0\n")
+    status, found, errors = evaluated(tmp_path / "lines", "--keep-going", *options)
+    assert (status, found) == (2, "")
+    assert "line 2: expected at most 99 bytes" in errors

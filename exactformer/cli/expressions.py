@@ -227,7 +227,8 @@ def evaluate_expressions(
         Option(
             "--keep-going",
             help=f"With --file: evaluate the lines behind a bad one, too. A bad line is {BAD_LINE} "
-            "in the output, or null in JSON; the exit status is still 2.",
+            "in the output, or null in JSON; the exit status is still 2. A bad line of over "
+            "256 MiB is the last one read.",
         ),
     ] = False,
     ray: RayAddress = None,
