@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
 
@@ -12,7 +13,7 @@ from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import expect, show, suggestion
+from exactformer.domains.plain import expect, require_device, show, suggestion
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, require_transformer, soon_made
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
@@ -343,9 +344,9 @@ class Model(Remembering):
         return findings(self.algebra, self.weights)
 
     def to(self, device: torch.device | str) -> "Model":
+        expect(device, (str, torch.device), "a device such as 'cpu' or 'cuda'")
+        require_device(str(device))
         try:
-            if torch.device(device).type not in ("cpu", "cuda"):
-                raise RuntimeError("expected cpu or cuda")
             weights = self.weights.to(device)
         except (RuntimeError, AssertionError) as error:  # what torch raises where there is none
             reason = str(error).splitlines()[0]
@@ -354,6 +355,7 @@ class Model(Remembering):
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
+        expect(path, (str, PathLike), "the path of a file to write")
         to_file(self.algebra, fixed(self.weights), self.origin).write(Path(path))
 
 

@@ -18,7 +18,7 @@ from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
-from exactformer.domains.plain import listed, suggestion
+from exactformer.domains.plain import listed, require_device, suggestion
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -31,18 +31,19 @@ GROUPS = {
     "Make models and prove them exact": ("construct", "train", "certify", "verify", "sweep"),
     "Score, export, reproduce": ("score", "export", "reproduce", "bench"),
 }
+REST = "Other commands"  # those that no heading names
 HEADING = {command: heading for heading, commands in GROUPS.items() for command in commands}
 
 
 class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
-        order = list(HEADING)
-        return sorted(super().list_commands(ctx), key=order.index)
+        place = {command: number for number, command in enumerate(HEADING)}
+        return sorted(super().list_commands(ctx), key=lambda name: place.get(name, len(place)))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         command: Any = super().get_command(ctx, cmd_name)
         if command is not None:
-            command.rich_help_panel = HEADING[cmd_name]
+            command.rich_help_panel = HEADING.get(cmd_name, REST)
         return command
 
     def invoke(self, ctx: Any) -> Any:
@@ -128,11 +129,10 @@ def read_algebra(name: str) -> Algebra:
 
 def read_device(name: str) -> str:
     """A device's name; whether the machine has such a one is found out when it is used."""
-    kind = name.partition(":")[0]
-    if kind not in ("cpu", "cuda"):
-        meant = "cuda" if kind.lower() == "gpu" else kind.lower()
-        hint = suggestion(meant, ("cpu", "cuda"))
-        raise BadParameter(f"expected cpu or cuda, found {name!r}{hint}")
+    try:
+        require_device(name)
+    except ValueError as error:
+        raise BadParameter(str(error)) from None
     return name
 
 

@@ -39,6 +39,7 @@ All mistakes in a file are reported together.
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,9 @@ from exactformer.domains.bounds import (
     MOST_VALUES,
     shortened,
 )
-from exactformer.domains.catalog import is_reserved
+from exactformer.domains.catalog import CATALOG, is_reserved
 from exactformer.domains.notation import Notation
-from exactformer.domains.plain import listed, read_bytes, show, suggestion
+from exactformer.domains.plain import expect, listed, read_bytes, show, suggestion
 from exactformer.domains.precedence import Direction, Level, precedence_faults
 from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
@@ -83,7 +84,12 @@ def load_algebra(path: str | Path) -> Algebra:
     """Read an algebra from a TOML file of the form above. Raises `DefinitionError` with all
     mistakes.
     """
+    expect(path, (str, PathLike), "the path of a .toml file")
     path = Path(path)
+    if path.suffix != ".toml" and not path.exists():
+        built_in = CATALOG.get(str(path))
+        hint = f"; ef.{built_in.__name__}() is the built-in algebra" if built_in else ""
+        raise ValueError(f"expected the path of a .toml file, found {str(path)!r}{hint}")
     try:
         data = tomllib.loads(read_bytes(path).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:

@@ -74,6 +74,15 @@ def suggestion(word: object, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def require_device(name: str) -> None:
+    """Raise a ValueError unless it is the name of a device, whether there is such a one or not."""
+    kind = name.partition(":")[0]
+    if kind not in ("cpu", "cuda"):
+        meant = "cuda" if kind.lower() == "gpu" else kind.lower()
+        hint = suggestion(meant, ("cpu", "cuda"))
+        raise ValueError(f"expected cpu or cuda, found {name!r}{hint}")
+
+
 @dataclass(frozen=True)
 class Place:
     """A value and its location, such as `operators[2].table[5]`; the location of the whole is

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from exactformer.domains.plain import expect
 from exactformer.interp.causal import CausalGraph, Edge, Node, with_ancestors
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.interp.module import LayerModule
@@ -58,6 +59,7 @@ def score_circuit(
     module   an exact model to measure faithfulness with: every node from which the circuit has no
              path to the answer is set to a random other token, in `count` ways.
     """
+    expect(truth, CausalGraph, "a causal graph, such as ef.causal_graph(expression)")
     edges = {Edge(Node(*source), Node(*target)) for source, target in found}
     score = CircuitScore(len(edges & truth.edges), len(edges), len(truth.edges))
     if module is None:

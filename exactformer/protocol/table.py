@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from exactformer.evaluate import (
 from exactformer.problems.draw import expressions
 
 MAJORITY = "commonest value"
+DEPTHS = "a list of depths, such as [3, 10]"
 
 
 @dataclass(frozen=True)
@@ -139,9 +141,9 @@ class DepthTable:
 
 def depth_table(
     predictors: Mapping[str, Predictor | Sequence[Predictor]],
-    algebra: Algebra,
-    depths: Iterable[int],
-    count: int,
+    algebra: Algebra | None = None,
+    depths: Iterable[int] | None = None,
+    count: int | None = None,
     seed: int = 0,
     *,
     balanced: bool = False,
@@ -151,10 +153,20 @@ def depth_table(
     predictors   by name, whatever has a method `predict` from a list of expressions to as many
                  symbols of values (None for no answer); or a list of such, the seeds of one model.
     seed         of the problems: equal seeds give equal problems, those of `exactformer sample`.
+
+    The first four are needed: they have defaults for the sake of a message that says how.
     """
+    if algebra is None or depths is None or count is None:
+        raise TypeError(
+            "expected models by name, an algebra, depths and a number of problems, "
+            'as in depth_table({"mine": model}, algebra, [3, 10], 20)'
+        )
     expect(predictors, Mapping, 'models by name, such as {"mine": model}')
     expect(algebra, Algebra, AN_ALGEBRA)
-    expect(depths, Iterable, "a list of depths, such as [3, 10]")
+    expect(depths, Iterable, DEPTHS)
+    for depth in (depths := list(depths)):
+        expect(depth, Integral, DEPTHS)
+    expect(count, Integral, "the number of problems of each depth")
     models: dict[str, list[Predictor]] = {}
     for name, given in predictors.items():
         models[name] = list(given) if isinstance(given, list | tuple) else [given]  # type: ignore

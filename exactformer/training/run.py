@@ -13,6 +13,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,7 @@ from exactformer.weightfile import WeightFile
 
 RUN = "run.json"
 CHECKPOINT = "checkpoint.safetensors"
+SEEDS = "a list of seeds, such as [0, 1, 2] or range(3)"
 PROOF = ".proof.json"
 CHECKPOINT_SECONDS = 2.0  # at least so long between two checkpoints
 
@@ -112,7 +114,9 @@ def train_seeds(
     observers   are called after each evaluation during training, and when a seed has ended.
     """
     expect(algebra, Algebra, AN_ALGEBRA)
-    expect(seeds, Sequence, "a list of seeds, such as [0, 1, 2] or range(3)")
+    expect(seeds, Sequence, SEEDS)
+    for seed in seeds:
+        expect(seed, Integral, SEEDS)
     if recipe is not None and method is not None:
         raise ValueError(f"expected a method or a recipe, found {method!r} and a recipe")
     recipe = recipe or recipe_by_method(method or "staged", algebra, {})

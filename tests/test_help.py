@@ -1,0 +1,33 @@
+"""The list of commands in --help: all of them, each under a heading."""
+
+import pytest
+from typer import Typer
+from typer.testing import CliRunner
+
+from exactformer.cli import app
+from exactformer.cli.app import GROUPS, REST, Commands
+
+
+def names(app: Typer) -> list[str]:
+    return [c.name or c.callback.__name__ for c in app.registered_commands if c.callback]
+
+
+def test_every_command_is_named_under_a_heading():
+    listed = [command for commands in GROUPS.values() for command in commands]
+    assert sorted(listed) == sorted(names(app))
+    assert REST not in GROUPS
+
+
+@pytest.mark.parametrize("command", ["eval", "zebra"])
+def test_a_command_that_no_heading_names_comes_last(command):
+    other = Typer(cls=Commands, add_completion=False)
+    for name in (command, "train", "aardvark"):
+        other.command(name)(lambda: None)
+    shown = CliRunner().invoke(other, ["--help"])
+    assert shown.exit_code == 0, shown.output
+    order = [line.split()[1] for line in shown.output.splitlines() if line[:1] == "│"]
+    commands = [word for word in order if word in (command, "train", "aardvark")]
+    assert commands == {"eval": ["eval", "train", "aardvark"]}.get(
+        command, ["train", "zebra", "aardvark"]
+    )
+    assert REST in shown.output
