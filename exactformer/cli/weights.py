@@ -13,8 +13,6 @@ from exactformer.cli.app import Device, Domain, Json, RayAddress, WeightsName, a
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_SEEDS, require
 
-MANY_SEEDS = 50  # from here on processes check sooner than they take to start
-
 
 @app.command()
 def sweep(
@@ -58,8 +56,7 @@ def sweep(
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         raise Exit(130) from None
-    many = sum(len(shard.seeds) for shard in shards) > MANY_SEEDS
-    rows = read_rows(out, shards, (workers or os.cpu_count() or 1) if many else 1)
+    rows = read_rows(out, shards, workers or os.cpu_count() or 1)
     written = write_results(out, rows)
     if find_spec("matplotlib"):  # an extra: the table is there without it
         from exactformer.sweep.plots import plot

@@ -4,8 +4,8 @@ A record says "exact" of weights that may since have been removed or replaced. S
 weights and proof are read too, and its proof is verified, before it counts.
 """
 
+import time
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,8 @@ from exactformer.training.workers import start_workers
 
 HEADER = ("setting", "seeds", "certified", "95% interval", "at the first attempt")
 HEADER += ("95% interval", "steps, median", "margin, median", "margin, least")
+
+ALONE_SECONDS = 3.0  # before processes check, too: so long they take to start
 
 
 @dataclass(frozen=True)
@@ -57,15 +59,21 @@ class Row:
 
 def read_rows(folder: Path, shards: Sequence[Shard], workers: int = 1) -> list[Row]:
     """One for each setting, with the seeds that have ended so far: those whose record, weights and
-    proof are there. Files that do not agree, and a proof that is refused, are a ValueError. Shards
-    are checked in `workers` processes, which makes no difference to the result.
+    proof are there. Files that do not agree, and a proof that is refused, are a ValueError. What
+    takes longer is checked in `workers` processes, which makes no difference to the result.
     """
+    check, begun = partial(_checked_records, folder), time.monotonic()
+    checked: list[list[dict[str, Any]]] = []
+    for shard in shards:
+        if workers > 1 and time.monotonic() - begun > ALONE_SECONDS:
+            break
+        checked.append(check(shard))
+    if rest := shards[len(checked) :]:
+        with start_workers(min(workers, len(rest))) as pool:
+            checked += pool.map(check, rest)
     records: dict[Setting, list[dict[str, Any]]] = {}
-    check, workers = partial(_checked_records, folder), min(workers, len(shards))
-    with start_workers(workers) if workers > 1 else nullcontext() as pool:
-        checked = pool.map(check, shards) if pool else map(check, shards)
-        for shard, of_shard in zip(shards, checked, strict=True):
-            records.setdefault(shard.setting, []).extend(of_shard)
+    for shard, of_shard in zip(shards, checked, strict=True):
+        records.setdefault(shard.setting, []).extend(of_shard)
     return [Row(setting, of_setting) for setting, of_setting in records.items()]
 
 
