@@ -83,9 +83,10 @@ def started(*before: str, stderr: int) -> Iterator[tuple[subprocess.Popen[str], 
 def test_a_terminal_that_has_gone_is_no_error(number):
     """The word that it stops cannot be written then."""
     reads, writes = socket.socketpair()
-    with started(stderr=writes.fileno()) as (server, _):
+    with started(stderr=writes.fileno()) as (server, address):
         writes.close()
-        assert reads.recv(100)
+        assert httpx.get(address, timeout=SECONDS).status_code == 200  # all is said by now
+        assert reads.recv(100) == b"interrupt (Ctrl-C) to stop\n"
         reads.close()  # from here on writing fails
         server.send_signal(number)
         expected = (0,) if number == signal.SIGINT else (-number, 128 + number)
