@@ -9,10 +9,10 @@ import numpy as np
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
-from exactformer.domains.plain_sampling import written_plain
+from exactformer.domains.notation import NOTATIONS
 from exactformer.domains.precedence import Level
 from exactformer.domains.rules import operand_keys
+from exactformer.domains.sampling import write
 from tests.texts import SHAPES, spoil, tree
 
 LETTERS = "abxyzATFNr"
@@ -113,20 +113,20 @@ def random_algebra(rng: Random, name: str) -> Algebra:
     return respelt(tables(rng, name), rng)
 
 
-def tables(rng: Random, name: str, notations: Sequence[Notation] = tuple(Notation)) -> Algebra:
+def tables(rng: Random, name: str, notations: Sequence[str] = tuple(NOTATIONS)) -> Algebra:
     """An algebra with symbols of no interest."""
     notation = rng.choice(notations)
-    plain = notation is Notation.PLAIN
+    plain = notation == "plain"
     sizes = [1, 2, 2, 3] if plain else [1, 2, 2, 3, 4, 5, 7, 10, 12]
     values = tuple(f"v{i}" for i in range(rng.choice(sizes)))
     operators = []
     for number in range(rng.randint(1, 4)):
         ordered = rng.random() < 0.5
-        most = 4 if notation is Notation.PREFIX else 2
+        most = 4 if notation == "prefix" else 2
         while len(values) ** most > MOST_CASES:
             most -= 1
         arities = rng.sample(range(1, most + 1), rng.randint(1, most))
-        if notation is Notation.PREFIX or rng.random() < 0.7:
+        if notation == "prefix" or rng.random() < 0.7:
             arities = sorted({*arities, min(2, most)})  # texts of one operand only are dull
         keys = operand_keys(len(values), arities, ordered)
         table = {key: rng.randrange(len(values)) for key in keys}
@@ -194,7 +194,7 @@ class Texts:
         """A text of about so many values; about half of them are right."""
         rng = self.rng
         ids = tree(self.algebra, rng.choice(SHAPES), leaves, rng)
-        if self.algebra.notation is Notation.PLAIN:
+        if self.algebra.notation == "plain":
             ids = self._few_parentheses(ids)
         if rng.random() < 0.15:
             ids = spoil(self.algebra, ids, rng)
@@ -210,7 +210,7 @@ class Texts:
         whole = Expression(self.algebra.parenthesized, np.array(ids, dtype=np.int16))
         share = self.rng.choice([0, 0.1, 0.5])
         surplus = np.array([self.rng.random() < share for _ in ids])
-        return written_plain(self.algebra, whole, surplus).ids.tolist()
+        return write(self.algebra, whole, surplus).ids.tolist()
 
     def _damaged(self, text: str) -> str:
         rng, place = self.rng, self.rng.randrange(len(text) + 1)

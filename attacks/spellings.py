@@ -28,7 +28,6 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.labelled import read_tsv_row
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS
-from exactformer.domains.notation import Notation
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
 from exactformer.engine import cpu, device, readers
@@ -99,7 +98,7 @@ class Trial:
         if model.certify().verdict != "exact":
             self.tell("model", "its constructed model", "certified exact", "not certified")
             return
-        plain = self.algebra.notation is Notation.PLAIN
+        plain = self.algebra.notation == "plain"
         if plain and model.fast_engine() is None:  # too many states
             self.report.count("algebras left to the model")
             return
@@ -282,7 +281,7 @@ def attack(count: int, seed: int) -> Report:
         kernels = bool(COMPILER) and number % KERNELS_EVERY == KERNELS_EVERY - 1
         if kernels:  # other symbols for tables that the kernels are compiled for
             kind = number // KERNELS_EVERY % KINDS_OF_TABLES
-            notations = (Notation.INFIX, Notation.PREFIX)
+            notations = ("infix", "prefix")
             algebra = tables(Random(f"{seed} tables {kind}"), "random", notations)
             algebra = respelt(algebra, rng)
         else:

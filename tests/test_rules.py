@@ -15,7 +15,8 @@ from exactformer.domains.catalog import CATALOG, listops
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.reference import evaluate
 from exactformer.domains.rules import RULES, RuleTable
-from exactformer.domains.sampling import WIDEST, draw, enumerate_depth, enumerate_length
+from exactformer.domains.sampling import draw, enumerate_depth, enumerate_length
+from exactformer.domains.span_sampling import WIDEST
 from exactformer.domains.syntax import parse
 from tests.algebras import ALGEBRAS
 

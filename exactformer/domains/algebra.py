@@ -23,17 +23,17 @@ from exactformer.domains.bounds import (
     require,
 )
 from exactformer.domains.lexicon import Lexicon
-from exactformer.domains.notation import Notation
+from exactformer.domains.notation import NOTATIONS, Notation
 from exactformer.domains.operators import Operator, read_operator
 from exactformer.domains.plain import Place, listed
-from exactformer.domains.precedence import Direction, Level, precedence_faults, read_levels
+from exactformer.domains.precedence import Direction, Level, read_levels
 from exactformer.domains.rules import RuleTable, count_keys, operand_keys
-from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
+from exactformer.domains.symbols import CLOSE as CLOSE
+from exactformer.domains.symbols import FIRST_VALUE, NAME_IN_WORDS, is_name, symbol_fault
+from exactformer.domains.symbols import OPEN as OPEN
 
 Ints = NDArray[np.int64]
 
-# Token ids of every vocabulary, as in the paper's Sigma: `(`, `)`, the values, the operators.
-OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
 BRACKETS = ("(", ")", "[", "]")
 AN_ALGEBRA = "an Algebra, such as exactformer.boolean()"
 SHOWN_SYMBOLS = 12  # symbols of a list that one line about an algebra shows
@@ -67,15 +67,15 @@ class Algebra:
     ) -> None:
         if not is_name(name):
             raise ValueError(f"expected a name of {NAME_IN_WORDS}, found {name!r}")
-        if notation not in tuple(Notation):
-            expected = listed([repr(str(known)) for known in Notation])
+        if notation not in tuple(NOTATIONS):
+            expected = listed([repr(known) for known in NOTATIONS])
             raise ValueError(f"expected notation {expected}, found {notation!r}")
         # The class is frozen, so this is how its fields are set.
         vars(self).update(
             name=name,
             values=tuple(values),
             operators=tuple(operators),
-            notation=Notation(notation),
+            notation=NOTATIONS[notation],
             spellings=MappingProxyType(dict(spellings)),
             precedence=tuple(precedence),
         )
@@ -87,12 +87,8 @@ class Algebra:
         self._check_symbols()
         for operator in self.operators:
             self._check_operator(operator)
-        if self.notation is Notation.PLAIN:
-            arities = {operator.symbol: operator.arities for operator in self.operators}
-            fault = next(precedence_faults(self.precedence, arities), None)
-        else:
-            fault = f"{self.notation} notation has no precedence" if self.precedence else None
-        if fault:
+        arities = {operator.symbol: operator.arities for operator in self.operators}
+        for fault in self.notation.precedence_faults(self.precedence, arities):
             raise ValueError(f"algebra {self.name!r}: {fault}")
 
     def __hash__(self) -> int:
@@ -168,7 +164,7 @@ class Algebra:
             rows = ((*key, value) for key, value in op.table.items())
             return {"table": [[self.values[i] for i in row] for row in rows]}
 
-        plain = self.notation is Notation.PLAIN
+        levels = [level.to_dict() for level in self.precedence]
         return {
             "name": self.name,
             "notation": str(self.notation),
@@ -178,7 +174,7 @@ class Algebra:
                 for op in self.operators
             ],
             "spellings": dict(self.spellings),
-            **({"precedence": [level.to_dict() for level in self.precedence]} if plain else {}),
+            **({"precedence": levels} if levels else {}),
         }
 
     @classmethod
@@ -199,7 +195,7 @@ class Algebra:
             top["name"].text(),
             values,
             operators,
-            top["notation"].one_of(map(str, Notation)),
+            top["notation"].one_of(NOTATIONS),
             {name: place.text() for name, place in spellings.fields((), spellings.value).items()},
             read_levels(top["precedence"]) if "precedence" in top else (),
         )
@@ -259,21 +255,22 @@ class Algebra:
         """This algebra in a notation that writes all parentheses: infix if this is plain, else the
         algebra itself.
         """
-        if self.notation is not Notation.PLAIN:
+        notation = self.notation.parenthesized
+        if notation == self.notation:
             return self
-        return Algebra(self.name, self.values, self.operators, Notation.INFIX, self.spellings)
+        return Algebra(self.name, self.values, self.operators, notation, self.spellings)
 
     def require_parentheses(self, what: str) -> None:
         """Raise a ValueError in plain notation, for callers that only handle full parentheses."""
-        if self.notation not in (Notation.INFIX, Notation.PREFIX):
+        if self.parenthesized is not self:
             raise ValueError(
                 f"{what} is for fully parenthesized expressions, in infix or prefix notation: "
-                f"{self.name!r} is in {self.notation.value} notation"
+                f"{self.name!r} is in {self.notation} notation"
             )
 
     def layer(self, iterations: str) -> str:
         """The name of the layer that reads its expressions: plain notation has one of its own."""
-        return "plain" if self.notation is Notation.PLAIN else iterations
+        return self.notation.layer or iterations
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle and copy an algebra as plain data."""

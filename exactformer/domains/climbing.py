@@ -8,9 +8,15 @@ nothing of groups, has reported its errors before.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.symbols import CLOSE, OPEN
+
+if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
 
 T = TypeVar("T")
 
@@ -26,7 +32,7 @@ class Applied:
 
 
 def climb(
-    algebra: Algebra,
+    algebra: "Algebra",
     ids: Sequence[int],
     value: Callable[[int], T],
     apply: Callable[[Applied, list[T]], T],
@@ -70,3 +76,20 @@ def climb(
             minimum = waiting.pop()[1]
             results.append(enclose(results.pop()))
     return results.pop()
+
+
+# A tree of token ids: one id, or a tuple of trees in the order of the text.
+Node = int | tuple["Node", ...]
+
+
+def flat(tree: Node) -> NDArray[np.int16]:
+    """The token ids of a tree, from left to right, found without recursion."""
+    ids: list[int] = []
+    rest: list[Node] = [tree]
+    while rest:
+        item = rest.pop()
+        if isinstance(item, int):
+            ids.append(item)
+        else:
+            rest += reversed(item)
+    return np.array(ids, dtype=np.int16)

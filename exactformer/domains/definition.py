@@ -53,7 +53,7 @@ from exactformer.domains.bounds import (
     shortened,
 )
 from exactformer.domains.catalog import CATALOG, is_reserved
-from exactformer.domains.notation import Notation
+from exactformer.domains.notation import NOTATIONS, notation_named
 from exactformer.domains.plain import expect, listed, read_bytes, show, suggestion
 from exactformer.domains.precedence import Direction, Level, precedence_faults
 from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
@@ -126,8 +126,8 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"name: expected {NAME_IN_WORDS}, in quotes, {_found(data, 'name')}"
     elif is_reserved(name):
         yield f"name: expected a name of its own, found {name!r}, which is for one that is built in"
-    if data.get("notation") not in tuple(Notation):
-        notations = listed([f'"{notation}"' for notation in Notation])
+    if notation_named(data.get("notation")) is None:
+        notations = listed([f'"{notation}"' for notation in NOTATIONS])
         yield f"notation: expected {notations}, {_found(data, 'notation')}"
     spellings = data.get("spellings", {})
     if not isinstance(spellings, dict) or not all(isinstance(s, str) for s in spellings.values()):
@@ -213,7 +213,8 @@ def _levels(
     """The levels of plain notation; None for one that cannot be read."""
     levels: list[Level | None] = []
     sections = _sections(data, "precedence")
-    wanted = data.get("notation") == Notation.PLAIN
+    notation = notation_named(data.get("notation"))
+    wanted = notation is not None and notation.groups_by == "precedence"
     if sections != data.get("precedence", []) or (wanted and not sections):
         problems.append(
             f"precedence: expected [[precedence]] sections, {_found(data, 'precedence')}"
@@ -233,8 +234,8 @@ def _levels(
         levels.append(Level(direction, operators) if len(problems) == before else None)
     if wanted and sections:
         problems += precedence_faults(levels, arities)
-    elif sections and data.get("notation") in tuple(Notation):
-        problems.append(f"precedence: {data['notation']} notation has no precedence")
+    elif sections and notation is not None:
+        problems.append(f"precedence: {notation} notation has no precedence")
     return levels
 
 
@@ -277,8 +278,8 @@ class _Section:
             return [], False
         if len(set(listed)) < len(listed):
             self.problems.append(f"arity: a number is there twice in {listed}")
-        known = notation in tuple(Notation)
-        if known and (fault := Notation(notation).arity_fault(max(listed), unbounded)):
+        known = notation_named(notation)
+        if known is not None and (fault := known.arity_fault(max(listed), unbounded)):
             self.problems.append(f"arity: {fault}, {found}")
         return sorted(set(listed)), unbounded
 

@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-from exactformer.domains.climbing import Applied, climb
-from exactformer.domains.notation import Notation
 
 EMPTY = -1  # the id of a position that holds the zero vector instead of a token
 
@@ -60,15 +58,10 @@ class Expression:
         """This expression with all parentheses that precedence implies, and no others: in infix
         notation if this is plain, else the expression itself.
         """
-        if self.algebra.notation is not Notation.PLAIN:
+        algebra = self.algebra.parenthesized
+        if algebra is self.algebra:
             return self
-        arrange = Notation.INFIX.arrange
-
-        def span(operator: Applied, operands: list[Node]) -> Node:
-            return (OPEN, *arrange(operator.token, operands), CLOSE)
-
-        tree: Node = climb(self.algebra, self.ids.tolist(), lambda token: token, span)
-        return Expression(self.algebra.parenthesized, flat(tree))
+        return Expression(algebra, self.algebra.notation.tree(self))
 
     @property
     def depth(self) -> int:
@@ -80,7 +73,7 @@ class Expression:
     @property
     def widest(self) -> int:
         """The largest number of operands of any span."""
-        if self.algebra.notation is Notation.PLAIN:
+        if self.parenthesized is not self:
             return self.parenthesized.widest
         opens, closes = self.ids == OPEN, self.ids == CLOSE
         operands = opens | ((self.ids >= FIRST_VALUE) & (self.ids < self.algebra.first_operator))
@@ -93,12 +86,7 @@ class Expression:
     @property
     def root(self) -> int:
         """Position of the outermost operator, at which the value appears; 0 for a bare value."""
-        if self.algebra.notation is Notation.PLAIN:
-            ids = self.ids.tolist()
-            return climb(self.algebra, ids, lambda _: 0, lambda applied, _: applied.place)
-        if len(self) == 1:
-            return 0
-        return int(np.argmax((self.nesting == 1) & (self.ids >= self.algebra.first_operator)))
+        return self.algebra.notation.root(self)
 
     @property
     def positions(self) -> NDArray[np.int16]:
@@ -113,23 +101,6 @@ class Expression:
     @property
     def slots(self) -> NoReturn:
         raise AttributeError("Expression.slots is now Expression.positions")
-
-
-# A tree of token ids: one id, or a tuple of trees in the order of the text.
-Node = int | tuple["Node", ...]
-
-
-def flat(tree: Node) -> NDArray[np.int16]:
-    """The token ids of a tree, from left to right, found without recursion."""
-    ids: list[int] = []
-    rest: list[Node] = [tree]
-    while rest:
-        item = rest.pop()
-        if isinstance(item, int):
-            ids.append(item)
-        else:
-            rest += reversed(item)
-    return np.array(ids, dtype=np.int16)
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:

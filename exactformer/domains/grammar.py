@@ -5,9 +5,13 @@ therefore found at the first token that no well-formed expression could have the
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.plain import listed
+from exactformer.domains.symbols import CLOSE, OPEN
+
+if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
 
 UNKNOWN = -2  # the id of text that spells no token
 TOP, DONE, START = 0, 1, 2  # states: before any token, after the whole expression, after `(`
@@ -24,7 +28,7 @@ class Grammar:
     ends             whether the text may end
     """
 
-    def __init__(self, algebra: Algebra) -> None:
+    def __init__(self, algebra: "Algebra") -> None:
         self.algebra = algebra
         self.after_operand: list[int] = []
         self.after_operator: list[dict[int, int]] = []

@@ -1,43 +1,189 @@
-"""The notations of an algebra: the position of an operator among its operands."""
+"""The notations of algebras: how a span is written, and all that follows from it.
 
-from collections.abc import Sequence
-from enum import StrEnum
-from typing import TypeVar
+A notation is an object that answers: which texts are well formed, what a text is with all its
+parentheses, where its outermost operator stands, how a tree is written, which texts have a given
+length. Nobody compares notations by name. `NOTATIONS` is the table of them; a new one is a class
+with what it does otherwise, and a line there.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.climbing import Applied, Node, climb, flat
+from exactformer.domains.grammar import Grammar
+from exactformer.domains.plain_grammar import PlainGrammar
+from exactformer.domains.plain_sampling import plain_tokens, written_plain
+from exactformer.domains.precedence import Level, precedence_faults
+from exactformer.domains.span_grammar import SpanGrammar
+from exactformer.domains.span_sampling import parenthesized_tokens
+from exactformer.domains.symbols import CLOSE, OPEN
+
+if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
+    from exactformer.domains.expression import Expression
 
 T = TypeVar("T")
 
 
-class Notation(StrEnum):
-    """Notation of the spans of an algebra; a member is equal to its name in a file."""
+class Notation(str):
+    """A notation in which every span has its parentheses; it is equal to its name in a file.
 
-    INFIX = "infix"  # `(a op b)` and `(op a)`
-    PREFIX = "prefix"  # `( op a b ... )`
-    PLAIN = "plain"  # `a op b op c` and `op a`, grouped by precedence; parentheses where one likes
+    groups_by   what tells which operands belong to an operator. The oracle and the Strahler number
+                have an account of each way.
+    layer       name of the only layer that reads it; None if the way to iterate decides.
+    """
+
+    INFIX: ClassVar["Notation"]
+    PREFIX: ClassVar["Notation"]
+    PLAIN: ClassVar["Notation"]
+
+    groups_by: ClassVar[Literal["parentheses", "precedence"]] = "parentheses"
+    layer: ClassVar[str | None] = None
 
     def operands_before(self, arity: int) -> int:
         """Number of operands written before an operator of this arity."""
-        return 1 if self is not Notation.PREFIX and arity == 2 else 0
+        raise NotImplementedError
+
+    def operands_wanted(self, before: int) -> int | None:
+        """Arity of an operator that has `before` operands before it; None if any number may
+        follow.
+        """
+        raise NotImplementedError
 
     def arrange(self, operator: T, operands: Sequence[T]) -> list[T]:
         """An operator and its operands in the order of the text."""
         before = self.operands_before(len(operands))
         return [*operands[:before], operator, *operands[before:]]
 
-    def operands_wanted(self, before: int) -> int | None:
-        """Arity of an operator that has `before` operands before it; None if any number may
-        follow.
-        """
-        return None if self is Notation.PREFIX else 1 + before
-
     def arity_fault(self, arity: int, unbounded: bool) -> str | None:
         """Why an operator cannot have this arity, or this arity and all larger ones; None if it
         can.
         """
-        if self is not Notation.PREFIX and (arity > 2 or unbounded):
-            return f"{self} notation takes 1 or 2 operands"
         return None
+
+    def precedence_faults(
+        self, levels: Sequence[Level], arities: Mapping[str, Sequence[int]]
+    ) -> Iterator[str]:
+        """All that is wrong with the levels of operators of these arities."""
+        if levels:
+            yield f"{self} notation has no precedence"
 
     @property
     def separates_operands(self) -> bool:
         """Whether no two operands ever stand side by side."""
-        return self is not Notation.PREFIX
+        return False
+
+    @property
+    def parenthesized(self) -> "Notation":
+        """The notation of the same trees with parentheses around every span."""
+        return self
+
+    def grammar(self, algebra: "Algebra") -> Grammar:
+        """The automaton of an algebra's well-formed texts."""
+        return SpanGrammar(algebra)
+
+    def tree(self, expression: "Expression") -> NDArray[np.int16]:
+        """The token ids of an expression with parentheses around every span, and no others."""
+        return expression.ids
+
+    def root(self, expression: "Expression") -> int:
+        """Position of the outermost operator; 0 for a bare value."""
+        if len(expression) == 1:
+            return 0
+        operators = expression.ids >= expression.algebra.first_operator
+        return int(np.argmax((expression.nesting == 1) & operators))
+
+    def written(
+        self, algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bool_]
+    ) -> Sequence[int]:
+        """The text of a tree, which is given with parentheses around every span: the inverse of
+        `tree`. `surplus` asks for a pair of parentheses at a `(` or at a value that needs none.
+        """
+        return ids
+
+    def every(self, algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
+        """The token ids of every text of exactly this many tokens, in a fixed order."""
+        return parenthesized_tokens(algebra, length)
+
+
+class Prefix(Notation):
+    """`( op a b ... )`."""
+
+    def operands_before(self, arity: int) -> int:
+        return 0
+
+    def operands_wanted(self, before: int) -> int | None:
+        return None
+
+
+class Infix(Notation):
+    """`(a op b)` and `(op a)`."""
+
+    def operands_before(self, arity: int) -> int:
+        return 1 if arity == 2 else 0
+
+    def operands_wanted(self, before: int) -> int | None:
+        return 1 + before
+
+    def arity_fault(self, arity: int, unbounded: bool) -> str | None:
+        too_many = arity > 2 or unbounded
+        return f"{self} notation takes 1 or 2 operands" if too_many else None
+
+    @property
+    def separates_operands(self) -> bool:
+        return True
+
+
+class Plain(Infix):
+    """`a op b op c` and `op a`, grouped by precedence; parentheses where one likes."""
+
+    groups_by = "precedence"
+    layer = "plain"
+
+    def precedence_faults(
+        self, levels: Sequence[Level], arities: Mapping[str, Sequence[int]]
+    ) -> Iterator[str]:
+        return precedence_faults(levels, arities)
+
+    @property
+    def parenthesized(self) -> Notation:
+        return NOTATIONS["infix"]
+
+    def grammar(self, algebra: "Algebra") -> Grammar:
+        return PlainGrammar(algebra)
+
+    def tree(self, expression: "Expression") -> NDArray[np.int16]:
+        def span(operator: Applied, operands: list[Node]) -> Node:
+            return (OPEN, *self.arrange(operator.token, operands), CLOSE)
+
+        ids = expression.ids.tolist()
+        tree: Node = climb(expression.algebra, ids, lambda token: token, span)
+        return flat(tree)
+
+    def root(self, expression: "Expression") -> int:
+        ids = expression.ids.tolist()
+        return climb(expression.algebra, ids, lambda _: 0, lambda applied, _: applied.place)
+
+    def written(
+        self, algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bool_]
+    ) -> Sequence[int]:
+        return written_plain(algebra, ids, surplus)
+
+    def every(self, algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
+        return plain_tokens(algebra, length)
+
+
+NOTATIONS: dict[str, Notation] = {
+    "infix": Infix("infix"),
+    "prefix": Prefix("prefix"),
+    "plain": Plain("plain"),
+}
+Notation.INFIX, Notation.PREFIX, Notation.PLAIN = NOTATIONS.values()
+
+
+def notation_named(name: object) -> Notation | None:
+    """The notation of this name; None if there is none."""
+    return NOTATIONS.get(name) if isinstance(name, str) else None

@@ -17,13 +17,18 @@ So a state of an open group is whether an operand has just ended and, if not, th
 operator before. Groups have states of their own, for a text ends where none is open.
 """
 
-from exactformer.domains.algebra import CLOSE, Algebra
+from typing import TYPE_CHECKING
+
 from exactformer.domains.grammar import CLOSED, DONE, START, TOP, Grammar
+from exactformer.domains.symbols import CLOSE
+
+if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
 
 LEFT, PREFIX, RIGHT = -1, 0, 1  # as in `Algebra.declared_directions`
 
 
-def may_follow(algebra: Algebra, level: int, before: int) -> bool:
+def may_follow(algebra: "Algebra", level: int, before: int) -> bool:
     """Whether a prefix operator of `level` may directly follow an operator of level `before`, or no
     operator if that is 0.
     """
@@ -39,7 +44,7 @@ class PlainGrammar(Grammar):
     and for a group in parentheses.
     """
 
-    def __init__(self, algebra: Algebra) -> None:
+    def __init__(self, algebra: "Algebra") -> None:
         super().__init__(algebra)
         prefix, binary = (
             {token: int(level) for token, level in enumerate(row) if level}

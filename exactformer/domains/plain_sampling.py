@@ -1,18 +1,21 @@
 """Expressions in plain notation: all of a given length, or with few or many parentheses."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.expression import Expression
 from exactformer.domains.grammar import CLOSED, START, TOP
 from exactformer.domains.plain_grammar import LEFT, RIGHT, PlainGrammar, may_follow
+from exactformer.domains.symbols import CLOSE, OPEN
+
+if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
 
 
-def plain_tokens(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]]:
+def plain_tokens(algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
     """Every expression of exactly this many tokens, as token ids."""
     grammar = PlainGrammar(algebra)
 
@@ -38,13 +41,10 @@ def plain_tokens(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]]:
     return further((), TOP, ())
 
 
-def written_plain(
-    algebra: Algebra, expression: Expression, surplus: NDArray[np.bool_]
-) -> Expression:
-    """Write an expression of `algebra.parenthesized` in plain notation, with the parentheses that
-    it needs and those that `surplus` asks for at a `(` or at a value.
+def written_plain(algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bool_]) -> list[int]:
+    """The token ids in plain notation of an expression of `algebra.parenthesized`, with the
+    parentheses that it needs and those that `surplus` asks for at a `(` or at a value.
     """
-    ids = expression.ids.tolist()
     kept = _needed(algebra, ids) | surplus
     written: list[int] = []
     enclosing: list[bool] = []  # whether the parentheses of each open span are kept
@@ -57,7 +57,7 @@ def written_plain(
             written += (OPEN, token, CLOSE)
         elif keep or token not in (OPEN, CLOSE):
             written.append(token)
-    return Expression(algebra, np.array(written, dtype=np.int16))
+    return written
 
 
 @dataclass
@@ -70,7 +70,7 @@ class _Span:
     level: int = 0  # level of the operator; 0 before it
 
 
-def _needed(algebra: Algebra, ids: list[int]) -> NDArray[np.bool_]:
+def _needed(algebra: "Algebra", ids: Sequence[int]) -> NDArray[np.bool_]:
     """Whether each `(` of a fully parenthesized text is needed in plain notation: without it, the
     text would be grouped differently or be invalid.
     """

@@ -7,21 +7,26 @@ the algebra's tables. In plain notation, what belongs together is found by prece
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Operator
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect
 
 
 def evaluate(expression: Expression) -> str:
     """The symbol of the expression's value."""
     expect(expression, Expression, "an Expression, which parse makes of text")
+    return expression.algebra.values[ACCOUNTS[expression.algebra.notation.groups_by](expression)]
+
+
+def _by_precedence(expression: Expression) -> int:
     algebra, first_operator = expression.algebra, expression.algebra.first_operator
-    if algebra.notation is Notation.PLAIN:
 
-        def apply(applied: Applied, operands: list[int]) -> int:
-            return algebra.operators[applied.token - first_operator](operands)
+    def apply(applied: Applied, operands: list[int]) -> int:
+        return algebra.operators[applied.token - first_operator](operands)
 
-        ids = expression.ids.tolist()
-        return algebra.values[climb(algebra, ids, lambda token: token - FIRST_VALUE, apply)]
+    return climb(algebra, expression.ids.tolist(), lambda token: token - FIRST_VALUE, apply)
+
+
+def _by_parentheses(expression: Expression) -> int:
+    algebra, first_operator = expression.algebra, expression.algebra.first_operator
     enclosing: list[tuple[Operator | None, list[int]]] = []  # spans that are still open
     operator: Operator | None = None
     operands: list[int] = []  # as indices into the algebra's values
@@ -38,4 +43,8 @@ def evaluate(expression: Expression) -> str:
             operands.append(token - FIRST_VALUE)
         else:
             operator = algebra.operators[token - first_operator]
-    return algebra.values[operands[0]]
+    return operands[0]
+
+
+# The index of the value, by what groups operators.
+ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}

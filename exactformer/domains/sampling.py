@@ -15,25 +15,22 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 """
 
 from collections.abc import Iterator
-from functools import cache
 from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
+from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect
-from exactformer.domains.plain_sampling import plain_tokens, written_plain
 from exactformer.domains.reference import evaluate
+from exactformer.domains.span_sampling import arities_of, span
 
 Ints = NDArray[np.int64]
 
 MOST_EXPRESSIONS = 5_000_000  # expressions of one draw: each is an object of its own
 DEEPEST = 100_000  # depth of one draw: each depth takes array operations of its own
 MOST_TOKENS = 2e8  # tokens of one draw; trees grow fast with depth, and these fill a few gigabytes
-WIDEST = 10  # operands drawn for an operator that takes any number, as in the Long Range Arena
 PARENTHESES = 0.2  # share of the operands that have a pair without need, in plain notation
 
 
@@ -43,10 +40,9 @@ def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """
     expect(algebra, Algebra, AN_ALGEBRA)
     _check(depth)
-    if algebra.notation is Notation.PLAIN:
-        for expression in enumerate_depth(algebra.parenthesized, depth):
-            none = np.zeros(len(expression), dtype=bool)
-            yield written_plain(algebra, expression, surplus=none)
+    if algebra.parenthesized is not algebra:
+        for tree in enumerate_depth(algebra.parenthesized, depth):
+            yield write(algebra, tree, surplus=np.zeros(len(tree), dtype=bool))
         return
     for operator in algebra.operators:
         if depth and operator.unbounded:
@@ -70,7 +66,7 @@ def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
         for arity in operator.arities:
             for choice in product(range(len(pool)), repeat=arity):
                 if max(choice) >= n_shallower:
-                    yield _span(algebra, token, [pool[i] for i in choice])
+                    yield span(algebra, token, [pool[i] for i in choice])
 
 
 def problems_of_depth(algebra: Algebra, depth: int) -> int:
@@ -85,59 +81,16 @@ def problems_of_depth(algebra: Algebra, depth: int) -> int:
 
 def enumerate_length(algebra: Algebra, length: int) -> Iterator[Expression]:
     """Every expression of exactly this many tokens, once each, in a fixed order, lazily."""
-    plain = algebra.notation is Notation.PLAIN
-    for tokens in (plain_tokens if plain else _tokens_of_length)(algebra, length):
+    for tokens in algebra.notation.every(algebra, length):
         yield Expression(algebra, np.array(tokens, dtype=np.int16))
 
 
-def _tokens_of_length(algebra: Algebra, length: int) -> Iterator[tuple[int, ...]]:
-    if length == 1:
-        yield from _token_tuples(algebra, 0)
-    for token, operator in enumerate(algebra.operators, start=algebra.first_operator):
-        for arity in _arities(operator, length - 3):
-            for operands in _operands_of_length(algebra, arity, length - 3):
-                yield _span(algebra, token, operands)
-
-
-def _operands_of_length(
-    algebra: Algebra, count: int, length: int
-) -> Iterator[list[tuple[int, ...]]]:
-    """Every choice of `count` expressions that have this many tokens in total."""
-    if count == 0:
-        if length == 0:
-            yield []
-        return
-    for first_length in range(1, length - count + 2):
-        if not _fits(algebra, count - 1, length - first_length):
-            continue  # or every `first` would be tried in vain
-        for first in _tokens_of_length(algebra, first_length):
-            for others in _operands_of_length(algebra, count - 1, length - first_length):
-                yield [first, *others]
-
-
-@cache
-def _fits(algebra: Algebra, count: int, length: int) -> bool:
-    """Whether some `count` expressions have this many tokens in total."""
-    if count == 0 or length < count:
-        return length == count
-    if count == 1:
-        arities = (arity for op in algebra.operators for arity in _arities(op, length - 3))
-        return length == 1 or any(_fits(algebra, arity, length - 3) for arity in arities)
-    return any(
-        _fits(algebra, 1, first) and _fits(algebra, count - 1, length - first)
-        for first in range(1, length - count + 2)
-    )
-
-
-def _arities(operator: Operator, widest: int = WIDEST) -> tuple[int, ...]:
-    """The numbers of operands to draw from, up to `widest` if the operator takes any number."""
-    more = range(operator.arities[-1] + 1, widest + 1) if operator.unbounded else ()
-    return (*operator.arities, *more)
-
-
-def _span(algebra: Algebra, operator: int, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
-    parts = algebra.notation.arrange((operator,), operands)
-    return (OPEN, *(token for part in parts for token in part), CLOSE)
+def write(algebra: Algebra, tree: Expression, surplus: NDArray[np.bool_]) -> Expression:
+    """An expression of `algebra.parenthesized` in the algebra's own notation, with the parentheses
+    that it needs and those that `surplus` asks for at a `(` or at a value.
+    """
+    ids = algebra.notation.written(algebra, tree.ids.tolist(), surplus)
+    return Expression(algebra, np.array(ids, dtype=np.int16))
 
 
 def draw(
@@ -161,10 +114,10 @@ def draw(
     _expect(algebra, rng)
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, count, leaf, parentheses)
-    if algebra.notation is Notation.PLAIN:
+    if algebra.parenthesized is not algebra:
         share = PARENTHESES if parentheses is None else parentheses
-        drawn = draw(algebra.parenthesized, depth, count, rng, leaf)
-        return [written_plain(algebra, e, surplus=rng.random(len(e)) < share) for e in drawn]
+        trees = draw(algebra.parenthesized, depth, count, rng, leaf)
+        return [write(algebra, tree, surplus=rng.random(len(tree)) < share) for tree in trees]
     if parentheses is not None:
         raise ValueError(
             f"a share of parentheses is for plain notation; {algebra.name!r} is {algebra.notation}"
@@ -184,7 +137,7 @@ def draw(
         operators = rng.integers(len(algebra.operators), size=len(nodes))
         for o, operator in enumerate(algebra.operators):
             of_operator = nodes[operators == o]
-            arities = _arities(operator)
+            arities = arities_of(operator)
             which = rng.integers(len(arities), size=len(of_operator))
             for a, arity in enumerate(arities):
                 members = of_operator[which == a]
@@ -259,7 +212,7 @@ def draw_balanced(
 
 
 def default_leaf(algebra: Algebra) -> float:
-    others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
+    others = float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
     return max(0.2, 1 - 1 / others) if others else 0.2
 
 
@@ -271,7 +224,7 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
 
 
 def _means(algebra: Algebra, depth: int, leaf: float) -> Iterator[float]:
-    others = float(np.mean([np.mean(_arities(op)) - 1 for op in algebra.operators]))
+    others = float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
     mean, total = 1.0, 0.0
     for deeper in range(1, depth + 2):
         yield mean

@@ -6,14 +6,15 @@ number of operands is counted up to its fewest.)
 
 from dataclasses import dataclass
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.catalog import plain_counterpart
-from exactformer.domains.expression import Expression
 from exactformer.domains.grammar import CLOSED, DONE, START, Grammar
-from exactformer.domains.notation import Notation
+from exactformer.domains.symbols import CLOSE, OPEN
+
+if TYPE_CHECKING:
+    from exactformer.domains.algebra import Algebra
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Span:
 class SpanGrammar(Grammar):
     """The automaton of infix and prefix notation, with the span that each state stands for."""
 
-    def __init__(self, algebra: Algebra) -> None:
+    def __init__(self, algebra: "Algebra") -> None:
         super().__init__(algebra)
         self.spans: list[Span | None] = [None, None, Span(None, 0, None)]
         self._add(DONE, {})
@@ -97,6 +98,9 @@ class SpanGrammar(Grammar):
         """Hint about an operator outside all parentheses: an example with that operator, and
         the algebra that takes text without them, if there is one.
         """
+        from exactformer.domains.catalog import plain_counterpart  # these know of grammars
+        from exactformer.domains.expression import Expression
+
         algebra = self.algebra
         arities = algebra.operators[token - algebra.first_operator].arities
         arity = arities[-1] if operands_before else arities[0]
@@ -104,7 +108,7 @@ class SpanGrammar(Grammar):
         span = [OPEN, *algebra.notation.arrange(token, operands), CLOSE]
         example = Expression(algebra, np.array(span, dtype=np.int16))
         hint = f"each operator needs its parentheses, as in {example}"
-        if algebra.notation is Notation.PREFIX:
+        if not algebra.notation.separates_operands:
             return hint
         name = plain_counterpart(algebra)
         without = f"the domain {name} reads" if name else 'an algebra of notation "plain" reads'

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect
 
 
@@ -26,14 +25,10 @@ def strahler(expression: Expression) -> int:
     whose levels are as declared. `Model.outcomes` tells how many a run of other weights takes.
     """
     expect(expression, Expression, "an Expression, which parse makes of text")
-    if expression.algebra.notation is Notation.PLAIN:
-        return climb(
-            expression.algebra,
-            expression.ids.tolist(),
-            value=lambda token: _Part(0),
-            apply=_run,
-            enclose=lambda part: _Part(max(1, part.number)),
-        ).number
+    return ACCOUNTS[expression.algebra.notation.groups_by](expression)
+
+
+def _by_parentheses(expression: Expression) -> int:
     enclosing: list[tuple[int, int]] = []
     largest, having = 0, 0  # largest number among the operands of the open span; how many have it
     for token in expression.ids.tolist():
@@ -48,6 +43,16 @@ def strahler(expression: Expression) -> int:
             elif number == largest:
                 having += 1
     return largest
+
+
+def _by_precedence(expression: Expression) -> int:
+    return climb(
+        expression.algebra,
+        expression.ids.tolist(),
+        value=lambda token: _Part(0),
+        apply=_run,
+        enclose=lambda part: _Part(max(1, part.number)),
+    ).number
 
 
 class _Part(NamedTuple):
@@ -70,3 +75,7 @@ def _run(operator: Applied, operands: list[_Part]) -> _Part:
     largest = max(number for number, _ in numbers)
     having = sum(count for number, count in numbers if number == largest)
     return _Part(max(1, largest + (having > 1)), operator.level, largest, having)
+
+
+# By what groups operators.
+ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}

@@ -1,9 +1,12 @@
-"""Checks that names and symbols can be distinguished by a reader."""
+"""The ids of tokens, and checks that names and symbols can be distinguished by a reader."""
 
 import re
 import unicodedata
 
 from exactformer.domains.bounds import LONGEST_NAME, LONGEST_SYMBOL
+
+# Token ids of every vocabulary, as in the paper's Sigma: `(`, `)`, the values, the operators.
+OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
 
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 NAME_IN_WORDS = f"1 to {LONGEST_NAME} letters a-z, digits, hyphens and underscores"

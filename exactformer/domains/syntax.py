@@ -8,17 +8,13 @@ from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 from exactformer.domains.grammar import UNKNOWN, Grammar
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, suggestion
-from exactformer.domains.plain_grammar import PlainGrammar
-from exactformer.domains.span_grammar import SpanGrammar
 
 
 @lru_cache(maxsize=64)
 def grammar_of(algebra: Algebra) -> Grammar:
     """The grammar of the algebra's notation."""
-    plain = algebra.notation is Notation.PLAIN
-    return PlainGrammar(algebra) if plain else SpanGrammar(algebra)
+    return algebra.notation.grammar(algebra)
 
 
 def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:

@@ -18,9 +18,9 @@ from itertools import product
 from typing import NoReturn
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.climbing import Node, flat
 from exactformer.domains.errors import ExpressionError, decode, quote
-from exactformer.domains.expression import Expression, Node, flat
-from exactformer.domains.notation import Notation
+from exactformer.domains.expression import Expression
 
 NUMBER = re.compile(r"[1-9](_?[0-9])*|0(_?0)*")  # as Python has it: no leading zeros
 DIGITS_AT_ONCE = 4_000  # Python converts no more than 4,300 into a number
@@ -93,7 +93,7 @@ def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) ->
 def dialect_of(algebra: Algebra) -> Dialect:
     """The dialect for an algebra, whose operators must be Python's modulo the number of values."""
     n, computes = len(algebra.values), partial(_computes, algebra)
-    if algebra.notation is not Notation.PREFIX and set(algebra.values) == set(map(str, range(n))):
+    if algebra.notation.separates_operands and set(algebra.values) == set(map(str, range(n))):
         logic = computes("&", min, 2) and computes("|", max, 2)
         if n == 2 and logic and computes("~", lambda a: 1 - a, 1):
             return _logic(algebra)
