@@ -12,10 +12,9 @@ from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import expect, require_device, show, suggestion
 from exactformer.domains.syntax import parse
-from exactformer.engine.choice import EngineName, require_transformer, soon_made
+from exactformer.engine.choice import EngineName, on_cpu_only, require_transformer, soon_made
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
 from exactformer.model import construct as by_hand
 from exactformer.model.circuit import Weights
@@ -188,10 +187,10 @@ class Model(Remembering):
         device = self.weights.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
-        if self.algebra.notation is Notation.PLAIN:
+        if on_cpu_only(self.algebra):
             raise ValueError(
-                "the fast engine reads plain notation on the CPU only: use --device cpu, or "
-                "--engine model"
+                f"the fast engine reads {self.algebra.notation} notation on the CPU only: use "
+                f"--device cpu, or --engine model"
             )
         return DeviceEngine(automaton, self.algebra, device)
 

@@ -9,7 +9,6 @@ No torch in here: to evaluate with weights that are known to be certified, the n
 from pathlib import Path
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
 from exactformer.weightfile import WeightFile, stored
 
@@ -87,5 +86,6 @@ def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile
 
 def has_spans_of(infix: Algebra, plain: Algebra) -> bool:
     """Whether an algebra in infix notation has the operators of one in plain notation."""
-    notations = infix.notation is Notation.INFIX and plain.notation is Notation.PLAIN
-    return notations and (infix.values, infix.operators) == (plain.values, plain.operators)
+    full = plain.parenthesized
+    spans = (full.notation, full.values, full.operators)
+    return full is not plain and (infix.notation, infix.values, infix.operators) == spans

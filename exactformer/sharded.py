@@ -20,8 +20,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats.blocks import Kept
 from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
-from exactformer.domains.notation import Notation
-from exactformer.engine.choice import EngineUsed
+from exactformer.engine.choice import EngineUsed, on_cpu_only
 from exactformer.named import find_weights, is_constructed
 from exactformer.progress import Tell, bar, is_typed
 from exactformer.score import Block, Score, Tally, Task, Uses, score_lines
@@ -45,8 +44,7 @@ class OnCluster:
     @property
     def runs(self) -> EngineUsed:
         """Name of the engine on its nodes. Tables of plain notation are for CPUs only."""
-        on_cpu = self.evaluator.device == "cpu"
-        if not on_cpu and self.evaluator.algebra.notation is Notation.PLAIN:
+        if self.evaluator.device != "cpu" and on_cpu_only(self.evaluator.algebra):
             return "model"
         return replace(self.evaluator, device="cpu").runs
 

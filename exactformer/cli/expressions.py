@@ -28,7 +28,6 @@ from exactformer.domains.formats.labelled import Format
 from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
-from exactformer.domains.notation import Notation
 from exactformer.engine.choice import EngineName
 from exactformer.problems.depths import read_depths
 
@@ -59,11 +58,11 @@ def info(domain: Domain, as_json: Json = False) -> None:
     """Print the vocabulary, the operators and the size of the paper's model."""
     from exactformer.model.architecture import paper_architecture
 
-    shape, plain = paper_architecture(domain), domain.notation is Notation.PLAIN
+    shape, levels = paper_architecture(domain), [level.to_dict() for level in domain.precedence]
     facts = {
         "name": domain.name,
         "notation": domain.notation,
-        **({"precedence": [level.to_dict() for level in domain.precedence]} if plain else {}),
+        **({"precedence": levels} if levels else {}),
         "vocabulary": list(domain.vocabulary),
         "operators": [
             {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
@@ -77,9 +76,10 @@ def info(domain: Domain, as_json: Json = False) -> None:
     if as_json:
         print(json.dumps(facts, ensure_ascii=False))
         return
-    if plain:
-        levels = (f"{' '.join(level.operators)} ({level.direction})" for level in domain.precedence)
-        facts["precedence"] = ", then ".join(levels)
+    if levels:
+        facts["precedence"] = ", then ".join(
+            f"{' '.join(level.operators)} ({level.direction})" for level in domain.precedence
+        )
     facts["vocabulary"] = " ".join(domain.vocabulary)
     facts["operators"] = ", ".join(f"{op.symbol} of {op.counts}" for op in domain.operators)
     facts["spellings"] = (

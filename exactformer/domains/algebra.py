@@ -255,10 +255,10 @@ class Algebra:
         """This algebra in a notation that writes all parentheses: infix if this is plain, else the
         algebra itself.
         """
-        notation = self.notation.parenthesized
-        if notation == self.notation:
+        full = self.notation.full
+        if full is None:
             return self
-        return Algebra(self.name, self.values, self.operators, notation, self.spellings)
+        return Algebra(self.name, self.values, self.operators, full, self.spellings)
 
     def require_parentheses(self, what: str) -> None:
         """Raise a ValueError in plain notation, for callers that only handle full parentheses."""

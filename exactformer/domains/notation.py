@@ -34,6 +34,8 @@ class Notation(str):
     groups_by   what tells which operands belong to an operator. The oracle and the Strahler number
                 have an account of each way.
     layer       name of the only layer that reads it; None if the way to iterate decides.
+    full        name of the notation that writes the same trees with parentheses around every span;
+                None if this one does.
     """
 
     INFIX: ClassVar["Notation"]
@@ -42,6 +44,7 @@ class Notation(str):
 
     groups_by: ClassVar[Literal["parentheses", "precedence"]] = "parentheses"
     layer: ClassVar[str | None] = None
+    full: ClassVar[str | None] = None
 
     def operands_before(self, arity: int) -> int:
         """Number of operands written before an operator of this arity."""
@@ -75,11 +78,6 @@ class Notation(str):
     def separates_operands(self) -> bool:
         """Whether no two operands ever stand side by side."""
         return False
-
-    @property
-    def parenthesized(self) -> "Notation":
-        """The notation of the same trees with parentheses around every span."""
-        return self
 
     def grammar(self, algebra: "Algebra") -> Grammar:
         """The automaton of an algebra's well-formed texts."""
@@ -142,15 +140,12 @@ class Plain(Infix):
 
     groups_by = "precedence"
     layer = "plain"
+    full = "infix"
 
     def precedence_faults(
         self, levels: Sequence[Level], arities: Mapping[str, Sequence[int]]
     ) -> Iterator[str]:
         return precedence_faults(levels, arities)
-
-    @property
-    def parenthesized(self) -> Notation:
-        return NOTATIONS["infix"]
 
     def grammar(self, algebra: "Algebra") -> Grammar:
         return PlainGrammar(algebra)

@@ -18,7 +18,6 @@ from exactformer.api import Model, construct, load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.domains.errors import quote
-from exactformer.domains.notation import Notation
 from exactformer.explorer.certifier import Certify, Shown
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
@@ -148,7 +147,7 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
     rng = np.random.default_rng(seed)
     weights = construct(algebra).weights
     by_hand = to_file(algebra, weights, {"made": "random", "seed": seed})
-    if algebra.notation is Notation.PLAIN:
+    if algebra.precedence:
         return replace(by_hand, arrays=by_hand.arrays | _random_levels(algebra, rng))
 
     def draw_numbers(*shape: int) -> NDArray[np.float32]:

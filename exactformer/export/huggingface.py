@@ -11,7 +11,6 @@ from exactformer.api import Model
 from exactformer.atomic import new_folder
 from exactformer.certify import require_exact
 from exactformer.domains.catalog import describe
-from exactformer.domains.notation import Notation
 from exactformer.model.remembered import fixed
 from exactformer.named import FOLDER_WEIGHTS
 from exactformer.verify import Findings, verify
@@ -49,7 +48,7 @@ def model_card(model: Model, findings: Findings) -> str:
     counted = [f"at most {count} operands in {format}" for format, count in most.items()]
     return CARD.format(
         name=model.algebra.name,
-        texts=PLAIN if model.algebra.notation is Notation.PLAIN else PARENTHESIZED,
+        texts=TEXTS[model.algebra.notation.groups_by],
         vocabulary=" ".join(model.algebra.vocabulary),
         limit=f" A span may have {', '.join(counted)}; longer ones are refused." if most else "",
         origin=", ".join(origin) or "unknown",
@@ -63,10 +62,12 @@ def model_card(model: Model, findings: Findings) -> str:
     )
 
 
-PARENTHESIZED = """fully parenthesized expressions, of any depth and length. It has one
-weight-shared layer, which is applied until no parenthesis is left"""
-PLAIN = """expressions in plain notation, with precedence, of any length. It has one
-weight-shared layer, which is applied until a single value is left"""
+TEXTS = {  # by what groups operators
+    "parentheses": """fully parenthesized expressions, of any depth and length. It has one
+weight-shared layer, which is applied until no parenthesis is left""",
+    "precedence": """expressions in plain notation, with precedence, of any length. It has one
+weight-shared layer, which is applied until a single value is left""",
+}
 
 CARD = """---
 license: mit

@@ -18,7 +18,6 @@ from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import suggestion
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
@@ -76,7 +75,7 @@ def assemble(algebra: Algebra, f: Feedforward) -> Weights:
     W_Q, W_K = routing(algebra)
     G_R = rank_gate(algebra) if f.slots > 1 else None
     weights = Weights(gate(algebra), W_Q, W_K, f, G_R=G_R)
-    return declared(algebra, weights) if algebra.notation is Notation.PLAIN else weights
+    return declared(algebra, weights) if algebra.precedence else weights
 
 
 def declared(algebra: Algebra, weights: Weights) -> Weights:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed
 from exactformer.problems import answers
 from exactformer.problems.depths import format_depths
@@ -59,12 +58,11 @@ def write_dataset(
         sizes = {name: len(rows) for name, rows in parts.items()}
         for name, rows in parts.items():
             write_problems(rows, unfinished / f"{name}.{format}", format)
-        plain = algebra.notation is Notation.PLAIN
         card = CARD.format(
             name=algebra.name,
             files="".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes),
             vocabulary=" ".join(algebra.vocabulary),
-            written="Random plain" if plain else "Fully parenthesized random",
+            written=WRITTEN[algebra.notation.groups_by],
             law=", each value equally often" if balanced else "",
             version=VERSION,
             seed=seed,
@@ -78,6 +76,9 @@ def write_dataset(
         (unfinished / "README.md").write_text(card, encoding="utf-8")
     return sizes
 
+
+# By what groups operators.
+WRITTEN = {"parentheses": "Fully parenthesized random", "precedence": "Random plain"}
 
 CARD = """---
 license: mit

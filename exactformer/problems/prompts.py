@@ -4,7 +4,6 @@ from functools import lru_cache
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed
 from exactformer.problems.answers import QUESTION
 
@@ -43,7 +42,7 @@ def instruction(algebra: Algebra) -> str:
     family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
     meanings += [_meaning(algebra, family, operator) for operator in algebra.operators]
-    if algebra.notation is Notation.PLAIN:
+    if algebra.precedence:
         meanings.append(_precedence(algebra))
     return (
         f"{QUESTION} {'; '.join(meanings)}. Answer with its value alone: {listed(algebra.values)}."

@@ -112,7 +112,7 @@ def draw_depth_two(algebra: Algebra, count: int, rng: np.random.Generator) -> Pr
 
     Written with arrays for prefix notation, since an epoch of ListOps needs thousands for a seed.
     """
-    if algebra.notation != "prefix":
+    if algebra.notation.operands_before(2):
         return of_expressions(algebra, draw_balanced(algebra, 2, count, rng))
     quota = _quota(count, len(algebra.values), rng)
     kept: list[Problems] = []

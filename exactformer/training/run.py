@@ -26,7 +26,6 @@ from exactformer.atomic import remove_unfinished
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.catalog import describe
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
 from exactformer.model.architecture import paper_architecture
@@ -151,7 +150,7 @@ def train_seeds(
             with one_thread():
                 ended = trainer.advance(state)
             for trained in ended.values():
-                if isinstance(recipe, Recipe) and algebra.notation is Notation.PLAIN:
+                if isinstance(recipe, Recipe) and algebra.precedence:
                     trained = learn_levels(algebra, trained, recipe)
                 result = _result(algebra, trained)
                 if folder is not None:
@@ -191,7 +190,7 @@ def require_trainable(
         raise ValueError(f"expected different seeds of 0 or more, found {list(seeds)}")
     counts = ("steps", "attempts")
     if isinstance(recipe, EndToEnd):
-        if algebra.notation is Notation.PLAIN:
+        if algebra.precedence:
             raise ValueError(
                 f"expected the method staged or sure for {algebra.name!r}: end to end, there is no "
                 f"gate of levels"
@@ -214,7 +213,7 @@ def require_trainable(
 
 def _check_estimator(algebra: Algebra, estimator: str) -> None:
     gate = "rank gate" if slots_of(algebra) > 1 else ""
-    gate = "gate of levels" if algebra.notation is Notation.PLAIN else gate
+    gate = "gate of levels" if algebra.precedence else gate
     if gate and estimator not in ASKING:
         raise ValueError(
             f"expected the estimator {' or '.join(ASKING)}, which can learn the {gate} "

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.notation import Notation
 from exactformer.domains.units import slots_of
 from exactformer.verify.levels import Grouping, check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
@@ -80,7 +79,7 @@ def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings
     conditions |= findings.pop("conditions")
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = reads_back(arrays["E"])
-    if algebra.notation is Notation.PLAIN:
+    if algebra.precedence:
         findings["grouping"] = check_levels(algebra, arrays)
         name = "operators group as declared, or otherwise without a difference"
         conditions[name] = not findings["grouping"].wrong

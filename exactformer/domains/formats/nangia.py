@@ -22,7 +22,6 @@ from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.rules import count_keys, operand_keys
 
@@ -218,7 +217,7 @@ def covering(uses: Iterable[Use], median: Median) -> Algebra:
 
 def require_digits(algebra: Algebra) -> None:
     """Raise a ValueError unless this is a prefix algebra on the ten digits."""
-    if set(algebra.values) != set(DIGITS) or algebra.notation is not Notation.PREFIX:
+    if set(algebra.values) != set(DIGITS) or algebra.notation != "prefix":
         raise ValueError(
             f"the notation of ListOps is for prefix algebras on the ten digits, "
             f"not for {algebra.name!r}"
