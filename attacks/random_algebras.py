@@ -8,11 +8,9 @@ from random import Random
 import numpy as np
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra, Operator
-from exactformer.domains.expression import Expression
 from exactformer.domains.notation import NOTATIONS
 from exactformer.domains.precedence import Level
 from exactformer.domains.rules import operand_keys
-from exactformer.domains.sampling import write
 from tests.texts import SHAPES, spoil, tree
 
 LETTERS = "abxyzATFNr"
@@ -207,10 +205,10 @@ class Texts:
         """The tokens in plain notation, with the parentheses that are needed and some that are
         not.
         """
-        whole = Expression(self.algebra.parenthesized, np.array(ids, dtype=np.int16))
         share = self.rng.choice([0, 0.1, 0.5])
         surplus = np.array([self.rng.random() < share for _ in ids])
-        return write(self.algebra, whole, surplus).ids.tolist()
+        whole = np.array(ids, dtype=np.int16)
+        return self.algebra.notation.write(self.algebra, whole, surplus).tolist()
 
     def _damaged(self, text: str) -> str:
         rng, place = self.rng, self.rng.randrange(len(text) + 1)

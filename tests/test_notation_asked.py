@@ -48,9 +48,7 @@ def questions(source: str) -> Iterator[int]:
                 yield node.lineno
             case ast.Attribute(attr="groups_by"):
                 yield node.lineno
-            case ast.ImportFrom(names=names) if {"Infix", "Prefix", "Plain"} & {
-                name.name for name in names
-            }:
+            case ast.ImportFrom(names=names) if {"Infix", "Plain"} & {name.name for name in names}:
                 yield node.lineno
             case ast.Constant(value=str(name)) if name in NOTATIONS:
                 yield node.lineno

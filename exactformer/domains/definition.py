@@ -53,7 +53,7 @@ from exactformer.domains.bounds import (
     shortened,
 )
 from exactformer.domains.catalog import CATALOG, is_reserved
-from exactformer.domains.notation import NOTATIONS, notation_named
+from exactformer.domains.notation import NOTATIONS
 from exactformer.domains.plain import expect, listed, read_bytes, show, suggestion
 from exactformer.domains.precedence import Direction, Level, precedence_faults
 from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
@@ -126,7 +126,7 @@ def _header_problems(data: Mapping[str, Any]) -> Iterator[str]:
         yield f"name: expected {NAME_IN_WORDS}, in quotes, {_found(data, 'name')}"
     elif is_reserved(name):
         yield f"name: expected a name of its own, found {name!r}, which is for one that is built in"
-    if notation_named(data.get("notation")) is None:
+    if data.get("notation") not in tuple(NOTATIONS):
         notations = listed([f'"{notation}"' for notation in NOTATIONS])
         yield f"notation: expected {notations}, {_found(data, 'notation')}"
     spellings = data.get("spellings", {})
@@ -213,7 +213,7 @@ def _levels(
     """The levels of plain notation; None for one that cannot be read."""
     levels: list[Level | None] = []
     sections = _sections(data, "precedence")
-    notation = notation_named(data.get("notation"))
+    notation = NOTATIONS.get(str(data.get("notation")))
     wanted = notation is not None and notation.groups_by == "precedence"
     if sections != data.get("precedence", []) or (wanted and not sections):
         problems.append(
@@ -278,7 +278,7 @@ class _Section:
             return [], False
         if len(set(listed)) < len(listed):
             self.problems.append(f"arity: a number is there twice in {listed}")
-        known = notation_named(notation)
+        known = NOTATIONS.get(str(notation))
         if known is not None and (fault := known.arity_fault(max(listed), unbounded)):
             self.problems.append(f"arity: {fault}, {found}")
         return sorted(set(listed)), unbounded

@@ -1,9 +1,7 @@
 """The notations of algebras: how a span is written, and all that follows from it.
 
-A notation is an object that answers: which texts are well formed, what a text is with all its
-parentheses, where its outermost operator stands, how a tree is written, which texts have a given
-length. Nobody compares notations by name. `NOTATIONS` is the table of them; a new one is a class
-with what it does otherwise, and a line there.
+A notation is an object that answers, so that nobody compares notations by name. A new one is a
+class and a line in `NOTATIONS`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from exactformer.domains.climbing import Applied, Node, climb, flat
 from exactformer.domains.grammar import Grammar
 from exactformer.domains.plain_grammar import PlainGrammar
-from exactformer.domains.plain_sampling import plain_tokens, written_plain
+from exactformer.domains.plain_sampling import plain_tokens, write_plain
 from exactformer.domains.precedence import Level, precedence_faults
 from exactformer.domains.span_grammar import SpanGrammar
 from exactformer.domains.span_sampling import parenthesized_tokens
@@ -26,16 +24,18 @@ if TYPE_CHECKING:
     from exactformer.domains.expression import Expression
 
 T = TypeVar("T")
+Ids = NDArray[np.int16]
 
 
 class Notation(str):
-    """A notation in which every span has its parentheses; it is equal to its name in a file.
+    """A notation; it is equal to its name in a file. This one is `( op a b ... )`, with parentheses
+    around every span; another is a class with what it does otherwise.
 
-    groups_by   what tells which operands belong to an operator. The oracle and the Strahler number
-                have an account of each way.
-    layer       name of the only layer that reads it; None if the way to iterate decides.
-    full        name of the notation that writes the same trees with parentheses around every span;
-                None if this one does.
+    groups_by            what tells which operands belong to an operator.
+    layer                name of the only layer that reads it; None: the way to iterate decides.
+    full                 name of the notation of the same trees with parentheses around every span;
+                         None if this is one.
+    separates_operands   whether no two operands ever stand side by side.
     """
 
     INFIX: ClassVar["Notation"]
@@ -45,16 +45,17 @@ class Notation(str):
     groups_by: ClassVar[Literal["parentheses", "precedence"]] = "parentheses"
     layer: ClassVar[str | None] = None
     full: ClassVar[str | None] = None
+    separates_operands: ClassVar[bool] = False
 
     def operands_before(self, arity: int) -> int:
         """Number of operands written before an operator of this arity."""
-        raise NotImplementedError
+        return 0
 
     def operands_wanted(self, before: int) -> int | None:
         """Arity of an operator that has `before` operands before it; None if any number may
         follow.
         """
-        raise NotImplementedError
+        return None
 
     def arrange(self, operator: T, operands: Sequence[T]) -> list[T]:
         """An operator and its operands in the order of the text."""
@@ -74,16 +75,15 @@ class Notation(str):
         if levels:
             yield f"{self} notation has no precedence"
 
-    @property
-    def separates_operands(self) -> bool:
-        """Whether no two operands ever stand side by side."""
-        return False
-
     def grammar(self, algebra: "Algebra") -> Grammar:
         """The automaton of an algebra's well-formed texts."""
         return SpanGrammar(algebra)
 
-    def tree(self, expression: "Expression") -> NDArray[np.int16]:
+    def every(self, algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
+        """Every text of exactly this many tokens, in a fixed order."""
+        return parenthesized_tokens(algebra, length)
+
+    def tree(self, expression: "Expression") -> Ids:
         """The token ids of an expression with parentheses around every span, and no others."""
         return expression.ids
 
@@ -94,31 +94,17 @@ class Notation(str):
         operators = expression.ids >= expression.algebra.first_operator
         return int(np.argmax((expression.nesting == 1) & operators))
 
-    def written(
-        self, algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bool_]
-    ) -> Sequence[int]:
-        """The text of a tree, which is given with parentheses around every span: the inverse of
-        `tree`. `surplus` asks for a pair of parentheses at a `(` or at a value that needs none.
+    def write(self, algebra: "Algebra", ids: Ids, surplus: NDArray[np.bool_]) -> Ids:
+        """The inverse of `tree`: token ids of the text for a tree. `surplus` asks for a pair of
+        parentheses at a `(` or at a value that needs none.
         """
         return ids
-
-    def every(self, algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
-        """The token ids of every text of exactly this many tokens, in a fixed order."""
-        return parenthesized_tokens(algebra, length)
-
-
-class Prefix(Notation):
-    """`( op a b ... )`."""
-
-    def operands_before(self, arity: int) -> int:
-        return 0
-
-    def operands_wanted(self, before: int) -> int | None:
-        return None
 
 
 class Infix(Notation):
     """`(a op b)` and `(op a)`."""
+
+    separates_operands = True
 
     def operands_before(self, arity: int) -> int:
         return 1 if arity == 2 else 0
@@ -129,10 +115,6 @@ class Infix(Notation):
     def arity_fault(self, arity: int, unbounded: bool) -> str | None:
         too_many = arity > 2 or unbounded
         return f"{self} notation takes 1 or 2 operands" if too_many else None
-
-    @property
-    def separates_operands(self) -> bool:
-        return True
 
 
 class Plain(Infix):
@@ -150,7 +132,10 @@ class Plain(Infix):
     def grammar(self, algebra: "Algebra") -> Grammar:
         return PlainGrammar(algebra)
 
-    def tree(self, expression: "Expression") -> NDArray[np.int16]:
+    def every(self, algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
+        return plain_tokens(algebra, length)
+
+    def tree(self, expression: "Expression") -> Ids:
         def span(operator: Applied, operands: list[Node]) -> Node:
             return (OPEN, *self.arrange(operator.token, operands), CLOSE)
 
@@ -162,23 +147,13 @@ class Plain(Infix):
         ids = expression.ids.tolist()
         return climb(expression.algebra, ids, lambda _: 0, lambda applied, _: applied.place)
 
-    def written(
-        self, algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bool_]
-    ) -> Sequence[int]:
-        return written_plain(algebra, ids, surplus)
-
-    def every(self, algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
-        return plain_tokens(algebra, length)
+    def write(self, algebra: "Algebra", ids: Ids, surplus: NDArray[np.bool_]) -> Ids:
+        return write_plain(algebra, ids, surplus)
 
 
 NOTATIONS: dict[str, Notation] = {
     "infix": Infix("infix"),
-    "prefix": Prefix("prefix"),
+    "prefix": Notation("prefix"),
     "plain": Plain("plain"),
 }
 Notation.INFIX, Notation.PREFIX, Notation.PLAIN = NOTATIONS.values()
-
-
-def notation_named(name: object) -> Notation | None:
-    """The notation of this name; None if there is none."""
-    return NOTATIONS.get(name) if isinstance(name, str) else None

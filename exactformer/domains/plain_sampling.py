@@ -1,6 +1,6 @@
 """Expressions in plain notation: all of a given length, or with few or many parentheses."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -41,14 +41,16 @@ def plain_tokens(algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
     return further((), TOP, ())
 
 
-def written_plain(algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bool_]) -> list[int]:
+def write_plain(
+    algebra: "Algebra", ids: NDArray[np.int16], surplus: NDArray[np.bool_]
+) -> NDArray[np.int16]:
     """The token ids in plain notation of an expression of `algebra.parenthesized`, with the
     parentheses that it needs and those that `surplus` asks for at a `(` or at a value.
     """
-    kept = _needed(algebra, ids) | surplus
+    kept = _needed(algebra, ids.tolist()) | surplus
     written: list[int] = []
     enclosing: list[bool] = []  # whether the parentheses of each open span are kept
-    for token, keep in zip(ids, kept.tolist(), strict=True):
+    for token, keep in zip(ids.tolist(), kept.tolist(), strict=True):
         if token == OPEN:
             enclosing.append(keep)
         elif token == CLOSE:
@@ -57,7 +59,7 @@ def written_plain(algebra: "Algebra", ids: Sequence[int], surplus: NDArray[np.bo
             written += (OPEN, token, CLOSE)
         elif keep or token not in (OPEN, CLOSE):
             written.append(token)
-    return written
+    return np.array(written, dtype=np.int16)
 
 
 @dataclass
@@ -70,7 +72,7 @@ class _Span:
     level: int = 0  # level of the operator; 0 before it
 
 
-def _needed(algebra: "Algebra", ids: Sequence[int]) -> NDArray[np.bool_]:
+def _needed(algebra: "Algebra", ids: list[int]) -> NDArray[np.bool_]:
     """Whether each `(` of a fully parenthesized text is needed in plain notation: without it, the
     text would be grouped differently or be invalid.
     """

@@ -15,6 +15,7 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 """
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -42,7 +43,8 @@ def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     _check(depth)
     if algebra.parenthesized is not algebra:
         for tree in enumerate_depth(algebra.parenthesized, depth):
-            yield write(algebra, tree, surplus=np.zeros(len(tree), dtype=bool))
+            none = np.zeros(len(tree), dtype=bool)
+            yield Expression(algebra, algebra.notation.write(algebra, tree.ids, none))
         return
     for operator in algebra.operators:
         if depth and operator.unbounded:
@@ -85,14 +87,6 @@ def enumerate_length(algebra: Algebra, length: int) -> Iterator[Expression]:
         yield Expression(algebra, np.array(tokens, dtype=np.int16))
 
 
-def write(algebra: Algebra, tree: Expression, surplus: NDArray[np.bool_]) -> Expression:
-    """An expression of `algebra.parenthesized` in the algebra's own notation, with the parentheses
-    that it needs and those that `surplus` asks for at a `(` or at a value.
-    """
-    ids = algebra.notation.written(algebra, tree.ids.tolist(), surplus)
-    return Expression(algebra, np.array(ids, dtype=np.int16))
-
-
 def draw(
     algebra: Algebra,
     depth: int,
@@ -117,7 +111,9 @@ def draw(
     if algebra.parenthesized is not algebra:
         share = PARENTHESES if parentheses is None else parentheses
         trees = draw(algebra.parenthesized, depth, count, rng, leaf)
-        return [write(algebra, tree, surplus=rng.random(len(tree)) < share) for tree in trees]
+        write = partial(algebra.notation.write, algebra)
+        texts = (write(tree.ids, rng.random(len(tree)) < share) for tree in trees)
+        return [Expression(algebra, ids) for ids in texts]
     if parentheses is not None:
         raise ValueError(
             f"a share of parentheses is for plain notation; {algebra.name!r} is {algebra.notation}"
