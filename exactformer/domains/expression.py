@@ -85,14 +85,16 @@ class Expression:
 
     @property
     def root(self) -> int:
-        """Position of the outermost operator, at which the value appears; 0 for a bare value."""
-        return self.algebra.notation.root(self)
+        """Index in `positions` of the outermost operator, at which the value appears; 0 for a bare
+        value.
+        """
+        place = self.algebra.notation.root(self)
+        empty = self.algebra.empty_after_close
+        return place + int((self.ids[:place] == CLOSE).sum()) if empty else place
 
     @property
     def positions(self) -> NDArray[np.int16]:
-        """The token ids that the transformer reads: in prefix notation with EMPTY after each `)`.
-        The root has the same index in `ids` and here, since no `)` comes before it.
-        """
+        """Token ids that the transformer reads: in prefix notation, EMPTY follows each `)`."""
         if not self.algebra.empty_after_close:
             return self.ids
         closing = np.flatnonzero(self.ids == CLOSE)

@@ -88,7 +88,7 @@ class Notation(str):
         return expression.ids
 
     def root(self, expression: "Expression") -> int:
-        """Position of the outermost operator; 0 for a bare value."""
+        """Index in the text of the outermost operator; 0 for a bare value."""
         if len(expression) == 1:
             return 0
         operators = expression.ids >= expression.algebra.first_operator
