@@ -89,8 +89,8 @@ class Expression:
         value.
         """
         place = self.algebra.notation.root(self)
-        empty = self.algebra.empty_after_close
-        return place + int((self.ids[:place] == CLOSE).sum()) if empty else place
+        empty = self.algebra.empty_after_close and np.count_nonzero(self.ids[:place] == CLOSE)
+        return place + int(empty)
 
     @property
     def positions(self) -> NDArray[np.int16]:
