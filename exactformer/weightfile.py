@@ -26,7 +26,6 @@ from exactformer.domains.bounds import (
     MOST_OPERATORS,
     require,
 )
-from exactformer.domains.notation import Notation
 from exactformer.domains.plain import Place, read_json, show
 from exactformer.domains.units import slots_of
 
@@ -47,7 +46,7 @@ class TensorSpec:
     logits     the shape of the logits from which it is learned, where it is. A file may have them
                as NAME_logits, for inspection; the hash does not cover them.
     optional   whether there may be weights without it.
-    notation   the only notation whose weights have it, where there is such a one.
+    levels     whether weights have it if and only if the algebra declares levels of precedence.
     """
 
     shape: str
@@ -55,7 +54,7 @@ class TensorSpec:
     in_model: str | None = None
     logits: str | None = None
     optional: bool = False
-    notation: Notation | None = None
+    levels: bool = False
 
 
 GATES = {  # the tensors of `Weights` in `model/circuit.py`
@@ -64,8 +63,8 @@ GATES = {  # the tensors of `Weights` in `model/circuit.py`
     "W_K": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
     "G_R": TensorSpec("D", "int8", "float32", logits="D", optional=True),
     "E": TensorSpec("D D", "float32", optional=True),
-    "G_L": TensorSpec("2 D", "int16", "int64", logits="2 D digits", notation=Notation.PLAIN),
-    "directions": TensorSpec("levels", "int16", "int64", logits="levels", notation=Notation.PLAIN),
+    "G_L": TensorSpec("2 D", "int16", "int64", logits="2 D digits", levels=True),
+    "directions": TensorSpec("levels", "int16", "int64", logits="levels", levels=True),
 }
 FEEDFORWARDS = {  # by kind, in the order of the fields in `model/feedforward.py`
     "perceptron": {
@@ -139,7 +138,7 @@ class WeightFile:
         """Check names, shapes and finiteness, so that callers can rely on the arrays."""
         if not isinstance(self.origin, Mapping):
             raise ValueError(f"origin: expected an object, found {show(self.origin)}")
-        needed = {name for name, spec in GATES.items() if not (spec.optional or spec.notation)}
+        needed = {name for name, spec in GATES.items() if not (spec.optional or spec.levels)}
         names = self.arrays.keys() - (GATES.keys() - needed) - LOGITS.keys()
         if names not in [needed | parts.keys() for parts in FEEDFORWARDS.values()]:
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
@@ -148,7 +147,7 @@ class WeightFile:
             raise ValueError(f"activation: found {show(self.activation)}, unexpected here")
         for name, spec in GATES.items():
             found = name in self.arrays
-            if spec.notation and found != (self.algebra.notation is spec.notation):
+            if spec.levels and found != bool(self.algebra.precedence):
                 there = "there is one" if found else "there is none"
                 raise ValueError(f"tensor {name}: {self.algebra.notation} notation, and {there}")
         D = len(self.algebra.vocabulary)

@@ -18,12 +18,9 @@ DECIDE = {
     "domains/strahler.py": "the Strahler number, with an account of each way to group",
     "domains/formats/nangia.py": "the ListOps data are for prefix notation",
     "engine/choice.py": "layers whose tables are read on the CPU only",
-    "engine/kept.py": "arrays of kept tables",
-    "engine/read_off.py": "automata",
     "export/huggingface.py": "words of a model's card",
     "kernel.py": "the notations that the extracted checker reads",
     "problems/folders.py": "words of a data set's card",
-    "weightfile.py": "the tensors of levels",
 }
 # Tables by layer, of which one has the name of its notation.
 BY_LAYER = {"model/layers.py", "trace/runs.py"}

@@ -38,10 +38,6 @@ class Notation(str):
     separates_operands   whether no two operands ever stand side by side.
     """
 
-    INFIX: ClassVar["Notation"]
-    PREFIX: ClassVar["Notation"]
-    PLAIN: ClassVar["Notation"]
-
     groups_by: ClassVar[Literal["parentheses", "precedence"]] = "parentheses"
     layer: ClassVar[str | None] = None
     full: ClassVar[str | None] = None
@@ -156,4 +152,3 @@ NOTATIONS: dict[str, Notation] = {
     "prefix": Notation("prefix"),
     "plain": Plain("plain"),
 }
-Notation.INFIX, Notation.PREFIX, Notation.PLAIN = NOTATIONS.values()

@@ -19,7 +19,6 @@ from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.grammar import DONE
 from exactformer.domains.grammar import START as SPAN_START
 from exactformer.domains.grammar import TOP as GRAMMAR_TOP
-from exactformer.domains.notation import Notation
 from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.span_grammar import Span, SpanGrammar
 from exactformer.engine.automaton import REFUSED, TOP, Keys, SpanAutomaton, SpanValues
@@ -30,7 +29,7 @@ MOST_KEYS = MOST_CASES  # of one operator
 
 def build_automaton(algebra: Algebra, span_values: SpanValues) -> SpanAutomaton:
     """The automaton of an algebra whose spans have these values."""
-    if algebra.notation is Notation.PLAIN:
+    if algebra.precedence:
         return plain_automaton(algebra, span_values)
     return _Builder(algebra, span_values).build()
 
