@@ -1,5 +1,7 @@
 """The list of commands in --help: all of them, each under a heading."""
 
+from inspect import getdoc
+
 import pytest
 from typer import Typer
 from typer.testing import CliRunner
@@ -16,6 +18,14 @@ def test_every_command_is_named_under_a_heading():
     listed = [command for commands in GROUPS.values() for command in commands]
     assert sorted(listed) == sorted(names(app))
     assert REST not in GROUPS
+
+
+def test_what_a_command_does_is_told_in_one_line():
+    """The list shows the first paragraph, with its line breaks."""
+    for command in app.registered_commands:
+        first = (getdoc(command.callback) or "").partition("\n\n")[0]
+        assert first.endswith("."), command.name
+        assert "\n" not in first, first
 
 
 @pytest.mark.parametrize("command", ["eval", "zebra"])

@@ -121,8 +121,10 @@ def sample(
     out: Annotated[Path | None, Option(help="A file for rows of all columns.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print random expressions of an exact depth, each with its value, separated by a tab; or rows
-    with id, expression, depth, tokens, value and prompt.
+    """Print random expressions of an exact depth, each with its value.
+
+    An expression and its value are separated by a tab; with --depths, --out, or --format jsonl or
+    parquet, there are rows with id, expression, depth, tokens, value and prompt.
     """
     import numpy as np
 
@@ -234,8 +236,9 @@ def evaluate_expressions(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Print the value of an expression, or of each line of a file or pipe of any size. The value
-    comes from the tables of certified weights, or from the transformer: see --engine.
+    """Print the value of an expression, or of each line of a file or pipe of any size.
+
+    Values come from the tables of certified weights or from the transformer: see --engine.
     """
     if (expression is None) == (file is None) or expression == "-":
         given = "neither" if expression is None else "both" if file else "-"
@@ -357,9 +360,10 @@ def score(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Count the rows of a labelled file of any size that certified weights get right, by their
-    tables or by the transformer itself, and show the first ten others; or score the predictions of
-    another model.
+    """Count the rows of a labelled file of any size that are right, and show the first ten others.
+
+    Values come from the tables of certified weights or from the transformer: see --engine. With
+    --predictions, those of another model are scored instead.
     """
     if predictions is not None:
         unless_given = (None, "constructed", None, "auto", False, None)

@@ -31,8 +31,10 @@ def trace(
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Show each iteration: tokens, depth counts, mask, clusters, routed bags and outputs; by the
-    logarithm, the map or the value of each span.
+    """Show each iteration of the transformer on an expression.
+
+    By the depth: tokens, depth counts, mask, clusters, routed bags and outputs. By the logarithm
+    and in plain notation: the map or the value of each span.
     """
     parsed, by = parse(domain, expression), iterations or "depth"
     if html is not None:
