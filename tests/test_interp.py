@@ -1,7 +1,6 @@
 """Looking inside: taps, the cache, patches, gradients."""
 
 import copy
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -210,9 +209,6 @@ def test_what_is_no_expression_of_the_model_is_refused():
 
 
 def test_a_notation_that_leaves_parentheses_out_is_refused():
-    """It would have a layer of its own, which this is not."""
-    algebra = copy.copy(MODULO_7)
-    object.__setattr__(algebra, "notation", SimpleNamespace(value="other"))
-    with pytest.raises(ValueError, match=r"a graph is for fully .*'modulo-7' is in other notation"):
-        algebra.require_parentheses("a graph")
+    with pytest.raises(ValueError, match=r"a graph is for .*'boolean-plain' is in plain notation"):
+        ef.boolean_plain().require_parentheses("a graph")
     MODULO_7.require_parentheses("a graph")
