@@ -2,9 +2,8 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +20,7 @@ from exactformer.cli.app import (
     app,
     one_of,
 )
+from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import Kept
@@ -32,7 +32,6 @@ from exactformer.engine.choice import EngineName
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
-    from exactformer.domains.algebra import Algebra
     from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
     from exactformer.progress import Tell
@@ -49,7 +48,6 @@ Engine = Annotated[
 
 SampleFormat = Literal["tsv", "lra", "jsonl", "parquet"]
 
-BAD_LINE = "(error)"  # instead of a value, none of which has a bracket in its symbol
 DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
 
@@ -167,7 +165,7 @@ def sample(
         else:
             expressions = some_at_a_time(tell)
         if as_json:
-            _print_json(
+            print_json(
                 {"expression": write(e), "value": evaluate(e), "tokens": len(e)}
                 for e in expressions
             )
@@ -195,7 +193,7 @@ def _write_rows(
         if as_json:
             print(json.dumps({"out": str(out), "rows": written}))
     elif as_json:
-        _print_json(row.to_dict() for row in rows)
+        print_json(row.to_dict() for row in rows)
     else:
         write_lines(rows, sys.stdout, format)
 
@@ -284,39 +282,12 @@ def evaluate_expressions(
                 raise
             bad = error
         if counted:
-            _print_outcomes(kept)
+            print_outcomes(kept)
         else:
-            _print_values(kept, domain, as_json)
+            print_values(kept, domain, as_json)
     if bad:
         sys.stdout.flush()  # values first: their reader knows then which lines are told of
         raise bad
-
-
-def _print_outcomes(kept: "Kept[Any]") -> None:
-    """Print the value and iterations of each line as JSON; null for a bad line."""
-    print('{"engine": "model", "values": ', end="")
-    _print_json((outcome and outcome.value for outcome in chain.from_iterable(kept)), end="")
-    print(', "iterations": ', end="")
-    _print_json((outcome and outcome.iterations for outcome in chain.from_iterable(kept)), "}\n")
-
-
-def _print_values(kept: "Kept[Any]", domain: "Algebra", as_json: bool) -> None:
-    """The values of lines, given as numbers, as lines or as JSON."""
-    from exactformer.values import spelt
-
-    if not as_json:
-        words = [f"{value}\n" for value in (*domain.values, BAD_LINE)]
-        for block in kept:
-            print(spelt(block, words), end="")
-        return
-    print('{"engine": "fast", "values": [', end="")
-    words = [f", {json.dumps(value, ensure_ascii=False)}" for value in (*domain.values, None)]
-    started = False
-    for block in kept:
-        text = spelt(block, words)
-        print(text if started else text.removeprefix(", "), end="")
-        started = started or bool(text)
-    print("]}")
 
 
 @app.command()
@@ -394,12 +365,3 @@ def score(
     print(json.dumps(result.to_dict(), ensure_ascii=False) if as_json else result)
     if result.wrong:
         raise Exit(1)
-
-
-def _print_json(items: Iterable[Any], end: str = "\n") -> None:
-    """A list, item by item: it may be longer than the memory is large."""
-    separator = "["
-    for item in items:
-        sys.stdout.write(separator + json.dumps(item, ensure_ascii=False))
-        separator = ", "
-    print("[]" if separator == "[" else "]", end=end)
