@@ -78,7 +78,7 @@ def places(weights: Any, before: str = "") -> Iterator[tuple[Any, str, str]]:
 
 
 def own_tensors(model: Model) -> Model:
-    """The same model with memory of its own: an attack changes nothing but its own model."""
+    """A copy of the model with memory of its own: an attack changes nothing else."""
     return Model(model.algebra, _rebuilt(model.weights), model.origin)
 
 
@@ -160,7 +160,7 @@ def _uses(folder: Path) -> dict[str, Callable[[Model], Any]]:
 
 
 def said(use: Callable[[Model], Any], model: Model) -> str:
-    """What a use gives, or the kind of its error: two models may word one differently."""
+    """The result of a use, or the kind of its error: two models may word one differently."""
     try:
         return repr(use(model))
     except (ValueError, RuntimeError, IndexError) as error:

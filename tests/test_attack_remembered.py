@@ -18,7 +18,7 @@ def test_it_knows_many_ways_of_changing_a_tensor():
 
 
 def test_a_package_that_counts_changes_is_found_out(monkeypatch):
-    """As torch counts them: not through `.data`."""
+    """Changes as torch counts them, which misses those through `.data`."""
     right = remembered._same
 
     def counted(part, copied):

@@ -1,4 +1,4 @@
-"""What is written with a claim: the claim is about the bytes that are written."""
+"""A claim that is written with weights is about the bytes that are written."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What weights of every layer have in common: gates by name, a device, D, and a way to move."""
+"""The base of the weights of every layer: gates by name, a device and the vocabulary size D."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,5 +1,8 @@
 """Looking inside the other layers: iterations by the logarithm, and plain notation."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 import torch
@@ -153,3 +156,11 @@ def test_interventions_by_a_causal_graph_are_for_iterations_by_depth():
     assert intervene(model.module(), change) == [graph.effects[node]["1"]]
     with pytest.raises(ValueError, match="a causal graph counts iterations by depth"):
         intervene(model.module("log"), change)
+
+
+def test_copies_of_a_module_take_interventions():
+    module = ef.construct(ef.boolean()).module()
+    graph = ef.causal_graph(ef.parse(ef.boolean(), "(1&0)"))
+    asked = [Intervention(graph, {(0, 3): "1"})]
+    for copied in (copy.deepcopy(module), pickle.loads(pickle.dumps(module))):
+        assert intervene(copied, asked) == intervene(module, asked) == ["1"]

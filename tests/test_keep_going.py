@@ -70,7 +70,7 @@ def test_where_it_is_refused(tmp_path):
 
 
 def test_an_overlong_bad_line_is_the_last_one_read(tmp_path, monkeypatch):
-    """As --help and the page of the command line say; the limit is 256 MiB otherwise."""
+    """The limit is lowered here; --help and the page of the command line give it as 256 MiB."""
     monkeypatch.setattr("exactformer.engine.stream.BUFFER", 64)
     monkeypatch.setattr("exactformer.engine.stream.LONGEST_BAD_LINE", 500)
     for length, printed in ((400, "1\n(error)\n0\n"), (5_000, "1\n(error)\n")):

@@ -1,4 +1,4 @@
-"""What is kept of weights is that they were certified: nothing else, and of no others."""
+"""Of certified weights their hash is kept, and of others nothing."""
 
 import json
 import os
@@ -342,7 +342,7 @@ def test_changed_weights_are_certified_anew(folder, tmp_path):
 
 
 def test_weights_that_change_while_they_are_certified_are_not_kept(folder, tmp_path, monkeypatch):
-    """What is kept is the hash of what was certified, not of what the file holds afterwards."""
+    """The hash that is kept is that of the certified weights, not of a file changed since."""
     path = tmp_path / "weights.safetensors"
     construct(SMALL, "table").save(path)
 

@@ -25,7 +25,7 @@ def intervene(module: LayerModule, interventions: Sequence[Intervention]) -> lis
 
     All run at once: the iterations of a batch are counted from the same start.
     """
-    if module.layer is not LAYERS["depth"]:
+    if module.layer != LAYERS["depth"]:
         raise ValueError(
             "a causal graph counts iterations by depth: expected model.module(), found a module "
             "of another layer"
