@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from attacks.report import Report
-from exactformer.atomic import write_atomically
+from exactformer.host.atomic import write_atomically
 from exactformer.training.run import versions
 
 # The full size of each, and what it counts.

@@ -57,7 +57,7 @@ def problems(model: Model, rng: np.random.Generator) -> list[Expression]:
 
 def states(
     weights: Weights, expressions: list[Expression], dtype: torch.dtype
-) -> tuple[list[Tensor], Tensor, packed.State, Kinds]:
+) -> tuple[list[Tensor], Tensor, packed.Packed, Kinds]:
     """The padded state after each iteration of the packed layer, the number of iterations of each
     expression, what is left in the end, and the kinds that came up.
     """
@@ -66,7 +66,7 @@ def states(
     kinds = Kinds.of(weights, dtype)
     found: list[Tensor] = []
 
-    def look(state: packed.State) -> None:
+    def look(state: packed.Packed) -> None:
         after = (found[-1] if found else X).clone()
         after[state.sequence] = 0
         rows = write_tokens(kinds.alphabet.rows[state.symbols].to(dtype), weights)

@@ -35,8 +35,8 @@ from exactformer.domains.sampling import draw
 from exactformer.export.graph import IterationGraph
 from exactformer.export.huggingface import export_folder
 from exactformer.model.encode import initial_state
-from exactformer.named import FOLDER_WEIGHTS
 from exactformer.verify import verify
+from exactformer.weights.named import FOLDER_WEIGHTS
 
 MODELS: dict[str, Callable[[], Model]] = {
     "perceptron, relu": lambda: load("boolean/7520"),

@@ -80,7 +80,7 @@ def wrong_values(device: str, count: int, seed: int) -> dict[str, tuple[int, int
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, enumerate_depth
     from exactformer.model.construct import bags
-    from exactformer.named import SHIPPED
+    from exactformer.weights.named import SHIPPED
 
     def models() -> Iterator[tuple[str, Model]]:
         for path in sorted(SHIPPED.glob("*/[0-9]*.safetensors")):

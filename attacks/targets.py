@@ -21,9 +21,9 @@ from exactformer.domains.catalog import find_algebra
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_depth
-from exactformer.score import Task, score
+from exactformer.evaluation.score import Task, score
 from exactformer.verify import proof_of, verify
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 
 OFTENER = 8  # than those that take long
 MOST_TRIED = 2_000  # expressions of each depth for weights that were accepted

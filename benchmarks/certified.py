@@ -11,12 +11,12 @@ tests/test_kept.py fails.
 from collections.abc import Iterator
 
 from exactformer.api import load
-from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN
 from exactformer.engine.kept import BY_NAME, SHIPPED, line
-from exactformer.named import SHIPPED as WEIGHTS
-from exactformer.named import is_constructed
+from exactformer.host.atomic import write_atomically
+from exactformer.weights.named import SHIPPED as WEIGHTS
+from exactformer.weights.named import is_constructed
 
 HEADER = "# Hash of an algebra, and weights for it that were certified: by hash, or by name."
 

@@ -35,7 +35,7 @@ from exactformer.domains.expression import packs
 from exactformer.engine.gpu import CupyLauncher, GpuEngine
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
-from exactformer.weightfile import write_atomically
+from exactformer.weights.file import write_atomically
 
 SHAPES = ("balanced", "random splits", "left comb", "right comb", "zigzag comb", "uniformly random")
 REPEATS = 20

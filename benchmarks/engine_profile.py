@@ -20,7 +20,7 @@ from reports import heading, log, parser
 
 from exactformer.domains.catalog import arithmetic, listops
 from exactformer.paper.files import table
-from exactformer.weightfile import write_atomically
+from exactformer.weights.file import write_atomically
 
 TEXTS = [
     (arithmetic, "balanced"),

@@ -22,9 +22,9 @@ from rich.console import Console
 from exactformer.api import FeedforwardKind, Model, construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.definition import load_algebra
-from exactformer.evaluate import accuracy_by_depth
 from exactformer.model.architecture import paper_architecture
 from exactformer.paper.files import table, write
+from exactformer.problems.accuracy import accuracy_by_depth
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import train_seeds
 

@@ -26,10 +26,10 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import iterate, run
 from exactformer.model.encode import encode, read_values
-from exactformer.named import SHIPPED
 from exactformer.paper.files import row, table
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.run import train_seeds
+from exactformer.weights.named import SHIPPED
 
 FORMATS = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 FOREST_DEPTH = 3

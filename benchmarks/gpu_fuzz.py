@@ -27,7 +27,7 @@ from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.gpu import GpuEngine
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
-from exactformer.weightfile import write_atomically
+from exactformer.weights.file import write_atomically
 
 MOST = 3e6  # tokens
 EDITS = 3

@@ -38,7 +38,7 @@ from exactformer.engine.gpu_rows import GpuRows, RowLayout
 from exactformer.engine.read_off import read_off
 from exactformer.engine.row_tables import MALFORMED, RowTables
 from exactformer.paper.files import table
-from exactformer.weightfile import write_atomically
+from exactformer.weights.file import write_atomically
 
 TASKS = arithmetic, boolean, listops
 LENGTHS = 5, 13, 100  # tokens of a row, about

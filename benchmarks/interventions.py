@@ -22,8 +22,8 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.intervene import Intervention, intervene
-from exactformer.named import shipped_names
 from exactformer.paper.files import table
+from exactformer.weights.named import shipped_names
 from tests.interventions import alternatives, drawn, expected
 
 DEPTHS = range(1, 9)

@@ -38,8 +38,8 @@ from exactformer.domains.strahler import strahler
 from exactformer.model import circuit, speculate
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
 from exactformer.model.iterations import Iterations
-from exactformer.named import shipped_names
 from exactformer.paper.files import row, write
+from exactformer.weights.named import shipped_names
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 ITERATIONS: tuple[Iterations, ...] = ("log", "depth")

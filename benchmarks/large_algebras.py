@@ -20,9 +20,9 @@ from reports import log, parser
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic
-from exactformer.evaluate import interval
 from exactformer.model.architecture import paper_architecture
 from exactformer.paper.files import table, write
+from exactformer.problems.accuracy import interval
 from exactformer.training.recipe import count_bags, recipe_for
 from exactformer.training.run import Result, train_seeds
 

@@ -12,10 +12,10 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Rectangle
 from phase_records import SLICES, Cell, Record, Slice
 
-from exactformer.evaluate import interval
 from exactformer.paper.drawing import NAMES, PAGE, SMALL, drawn
 from exactformer.paper.files import table
-from exactformer.weightfile import write_atomically
+from exactformer.problems.accuracy import interval
+from exactformer.weights.file import write_atomically
 
 COMMAND = "python benchmarks/phases.py draw"
 SHADES = colormaps["cividis"]  # for all eyes, and lighter with every step where there is no colour

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from exactformer.domains.catalog import CATALOG, describe
-from exactformer.domains.plain import Place
+from exactformer.domains.data import Place
 from exactformer.model.architecture import paper_architecture
 from exactformer.training.record import content_sha256, read_record
-from exactformer.weightfile import write_atomically
+from exactformer.weights.file import write_atomically
 
 SLICES = ("spread", "width", "open_bits")  # what varies beside the rate, the others as they are
 POINT = ("feedforward_rate", *SLICES)

@@ -27,8 +27,8 @@ from exactformer.domains.formats.blocks import in_blocks
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
 from exactformer.domains.strahler import strahler
+from exactformer.evaluation.score import Task, score
 from exactformer.paper.files import table, write
-from exactformer.score import Task, score
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples" / "plain"
 DEPTHS = range(3, 13)

@@ -21,8 +21,8 @@ from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic_plain, boolean_plain
 from exactformer.domains.definition import load_algebra
-from exactformer.evaluate import interval
 from exactformer.paper.files import table
+from exactformer.problems.accuracy import interval
 from exactformer.training.levels import learn_levels
 from exactformer.training.recipe import PAPER_SEEDS, recipe_for
 from exactformer.training.run import Result, train_seeds

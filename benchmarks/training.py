@@ -30,9 +30,9 @@ from reports import heading, log, parser
 from exactformer.domains.catalog import CATALOG
 from exactformer.paper import published
 from exactformer.paper.files import table
-from exactformer.paper.runs import Run, train_all
+from exactformer.paper.runs import TrainingRun, train_all
 from exactformer.training.run import Result, train_seeds
-from exactformer.weightfile import write_atomically
+from exactformer.weights.file import write_atomically
 
 FIRST_FRESH, FRESH_ATTEMPTS = 1_000, 3
 PAPER_HOURS = 2  # a seed, at most, on a laptop's CPU; for Boolean, all ten seeds together
@@ -119,7 +119,7 @@ def fresh(folder: Path, options: Namespace) -> list[str]:
     seeds = tuple(range(FIRST_FRESH, FIRST_FRESH + options.fresh))
     attempts = (("attempts", FRESH_ATTEMPTS),)
     runs = [
-        Run(task, seeds, folder / "fresh" / f"{task}-{options.fresh}", settings=attempts)
+        TrainingRun(task, seeds, folder / "fresh" / f"{task}-{options.fresh}", settings=attempts)
         for task in CATALOG
     ]
     trained = train_all(runs, options.workers)
@@ -184,11 +184,13 @@ SECTIONS: dict[str, Callable[[Path, Namespace], list[str]]] = {
 }
 
 
-def _paper_runs(folder: Path) -> list[Run]:
-    return [Run(task, published.SEEDS, folder / "paper" / task) for task in CATALOG]
+def _paper_runs(folder: Path) -> list[TrainingRun]:
+    return [TrainingRun(task, published.SEEDS, folder / "paper" / task) for task in CATALOG]
 
 
-def _timed(runs: list[Run], kept: Path, workers: int) -> tuple[dict[Run, list[Result]], float]:
+def _timed(
+    runs: list[TrainingRun], kept: Path, workers: int
+) -> tuple[dict[TrainingRun, list[Result]], float]:
     """The runs' results and the seconds they took, those of interrupted calls included."""
     before = json.loads(kept.read_text()) if kept.exists() else 0.0
     finished = all((run.folder / f"{seed}.json").exists() for run in runs for seed in run.seeds)

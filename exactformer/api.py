@@ -10,9 +10,9 @@ import torch
 
 from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.data import expect, require_device, show, suggestion
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect, require_device, show, suggestion
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, on_cpu_only, require_transformer, soon_made
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
@@ -28,9 +28,9 @@ from exactformer.model.layers import layer_of
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import from_file, to_file
-from exactformer.named import is_constructed, read_weights, shipped_names
 from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace
 from exactformer.verify import Findings
+from exactformer.weights.named import is_constructed, read_weights, shipped_names
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine

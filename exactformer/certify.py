@@ -14,11 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.expression import Expression, span_tokens
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, enumerate_length
+from exactformer.host.atomic import write_atomically
 from exactformer.model.circuit import Weights
 from exactformer.model.predict import predict
 from exactformer.model.remembered import fixed

@@ -12,9 +12,9 @@ from exactformer.api import Model, construct, load
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
 from exactformer.domains.expression import Expression
-from exactformer.named import shipped_names
 from exactformer.problems.draw import expressions
 from exactformer.training.run import train_seeds
+from exactformer.weights.named import shipped_names
 
 Split = Literal["train", "test"]
 DEPTHS: dict[Split, tuple[int, ...]] = {"train": (2, 3), "test": (2, 3, 4, 5)}

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from exactformer.kernel import check_with_kernel
+from exactformer.verify.coq import check_with_kernel
 
 WEIGHTS = Path(__file__).resolve().parent.parent / "exactformer" / "weights"
 

@@ -1,6 +1,6 @@
 (* The native program around what is extracted from the proof. It only reads and prints.
 
-     checker FILE...     checks dumps that exactformer/kernel.py writes, one line for each:
+     checker FILE...     checks dumps that exactformer/verify/coq.py writes, one line for each:
                          `exact`; `not exact: ` and the first thing that is wrong; or
                          `not covered: ` and the first condition of the theorem that is not met,
                          which says nothing about the weights. Exit status 0 if all are exact, or 1.

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from exactformer.domains.algebra import Algebra
+from exactformer.verify import coq
 from tests.algebras import ALGEBRAS, TASKS
 
 # Started in the background, tests would ignore Ctrl-C, and so would the commands they interrupt.
@@ -166,9 +167,8 @@ def mistaken_visit(browser):
 @pytest.fixture(scope="session")
 def checker() -> Path:
     """The native program that is extracted from the proof, as `make proof` has built it."""
-    from exactformer import kernel
 
     try:
-        return kernel.find_kernel()
+        return coq.find_kernel()
     except (FileNotFoundError, RuntimeError) as error:
         pytest.skip(str(error))

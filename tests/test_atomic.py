@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from exactformer.atomic import new_file, new_folder, remove_unfinished, write_atomically
+from exactformer.host.atomic import new_file, new_folder, remove_unfinished, write_atomically
 
 COMMAND = [sys.executable, "-m", "exactformer"]
 MANY = ["--count", "2000000", "--depth", "4"]

@@ -15,7 +15,7 @@ from exactformer.paper import baseline_records, published
 from exactformer.paper.baseline_records import SHIPPED, keep, load_baseline, record_of, try_deep
 from exactformer.paper.baseline_tables import table2, table3, table4
 from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, asked_problems, count_at
-from exactformer.protocol.state import State
+from exactformer.protocol.state import NetworkState
 
 CPU = torch.device("cpu")
 
@@ -115,7 +115,7 @@ def test_damaged_parameters_are_not_tried(tmp_path, monkeypatch, capsys):
 
 def test_kept_parameters_of_something_else_are_refused(tmp_path):
     recipe = RECIPES["boolean-rope"]
-    state = State.start(network_for(recipe), [3], CPU)
+    state = NetworkState.start(network_for(recipe), [3], CPU)
     fewer = {name: tensor for name, tensor in state.best.items() if name != "embedding"}
     keep(tmp_path / "boolean-rope.safetensors", recipe, 3, fewer, 0)
     with pytest.raises(ValueError, match="expected the parameters of boolean-rope, found others"):

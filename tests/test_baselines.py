@@ -15,7 +15,7 @@ from exactformer.baselines import crvnn, looped
 from exactformer.baselines.crvnn import CRvNN, Neighbours
 from exactformer.baselines.looped import Looped, over_batch
 from exactformer.baselines.positions import ENCODINGS, FIRE, Learned, RoPE
-from exactformer.baselines.recipe import RECIPES, Recipe, network_for
+from exactformer.baselines.recipe import RECIPES, BaselineRecipe, network_for
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
@@ -33,14 +33,14 @@ from exactformer.protocol.data import (
 )
 from exactformer.protocol.loop import Trainer, train_network
 from exactformer.protocol.predictor import Predictor
-from exactformer.protocol.state import Inputs, State
+from exactformer.protocol.state import Inputs, NetworkState
 
 CPU = torch.device("cpu")
-SHORT = Recipe("boolean", "fire", epochs=4, batch=100)
+SHORT = BaselineRecipe("boolean", "fire", epochs=4, batch=100)
 
 
 def stacked(network, seeds):
-    return State.start(network, seeds, CPU).parameters
+    return NetworkState.start(network, seeds, CPU).parameters
 
 
 def size(network) -> int:
@@ -271,7 +271,7 @@ def test_recipes_follow_the_paper():
 def test_learning_rate():
     network = Looped(7, 2, width=16, heads=2, hidden=32)
     data = Batches([every(boolean(), 1)], SHORT, CPU)
-    trainer = Trainer(network, SHORT, State.start(network, [0], CPU), 100, data)
+    trainer = Trainer(network, SHORT, NetworkState.start(network, [0], CPU), 100, data)
     fractions = dict(enumerate(trainer.factors[:, 0].tolist(), start=1))
     known = {5: 0.65, 10: 1.0, 55: 0.525, 100: 0.05}
     assert {step: fractions[step] for step in known} == pytest.approx(known)
@@ -280,7 +280,7 @@ def test_learning_rate():
 
 def test_a_small_looped_transformer_learns_boolean_depth_one():
     network = Looped(7, 2, FIRE(), width=16, heads=2, hidden=32)
-    state = State.start(network, [0, 1], CPU)
+    state = NetworkState.start(network, [0, 1], CPU)
     data = Batches([every(boolean(), 1)] * 2, SHORT, CPU)
     data.arrange([np.arange(10)] * 2)
     trainer = Trainer(network, replace(SHORT, learning_rate=0.01), state, 150, data)
@@ -353,7 +353,7 @@ def test_a_record_is_written_once(tmp_path, monkeypatch):
 
 def test_predictor_answers_in_order():
     network = network_for(RECIPES["boolean-rope"])
-    second = {n: both[1:] for n, both in State.start(network, [3, 1], CPU).best.items()}
+    second = {n: both[1:] for n, both in NetworkState.start(network, [3, 1], CPU).best.items()}
     predictor = Predictor(network, boolean(), second)
     expressions = draw(boolean(), 3, 8, np.random.default_rng(0))
     expressions += draw(boolean(), 1, 4, np.random.default_rng(0))

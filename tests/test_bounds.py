@@ -14,9 +14,9 @@ import exactformer as ef
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_VALUES
 from exactformer.domains.catalog import find_algebra
-from exactformer.domains.plain import read_json
+from exactformer.domains.data import read_json
 from exactformer.model.storage import from_file, to_file
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 
 DATA: dict[str, Any] = {
     "name": "mine",

@@ -12,8 +12,8 @@ from exactformer.export.huggingface import export_folder
 from exactformer.export.program import export_iteration
 from exactformer.model.feedforward import MLP
 from exactformer.model.remembered import fixed
-from exactformer.named import FOLDER_WEIGHTS
 from exactformer.verify import ProofRejected, verify
+from exactformer.weights.named import FOLDER_WEIGHTS
 
 EXPORTS = {
     "folder": export_folder,

@@ -15,7 +15,7 @@ import pytest
 from exactformer.api import Model, construct
 from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.model.feedforward import MLP
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 from tests.cases import CASES
 from tests.in_process import run_here
 
@@ -185,7 +185,7 @@ def test_what_would_take_the_transformer_hours(tmp_path):
 
 def test_no_limit(monkeypatch):
     """With bounds so small that a small expression is beyond them."""
-    monkeypatch.setattr("exactformer.values.MOST_WORK", 10)
+    monkeypatch.setattr("exactformer.evaluation.values.MOST_WORK", 10)
     monkeypatch.setattr("exactformer.cli.steps.MOST_TRACED", 10)
     for arguments in (["trace", "boolean", "(1&(~0))"], ["eval", "boolean", "(1&(~0))"]):
         arguments += ["--engine", "model"] if arguments[0] == "eval" else []

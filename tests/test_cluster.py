@@ -78,7 +78,7 @@ def test_somebody_else_answers():
 
 @needs_ray
 def test_a_node_with_other_versions(cluster):
-    other = "import exactformer.cluster as c; v = c.versions(); v['torch'] = '1.0'"
+    other = "import exactformer.host.cluster as c; v = c.versions(); v['torch'] = '1.0'"
     said = refused(
         "eval", "boolean", "--file", "-", "--ray", cluster.address, input="1", before=other
     )
@@ -89,7 +89,7 @@ def test_a_node_with_other_versions(cluster):
 def test_a_node_without_exactformer():
     """What Ray sends it says so: here, to a Python that finds Ray and its needs only."""
     send = (
-        "import sys; from ray import cloudpickle; from exactformer.cluster import _on_node; "
+        "import sys; from ray import cloudpickle; from exactformer.host.cluster import _on_node; "
         "sys.stdout.buffer.write(cloudpickle.dumps(_on_node()))"
     )
     sent = subprocess.run([sys.executable, "-c", send], capture_output=True, check=True).stdout
@@ -108,7 +108,7 @@ def test_a_node_without_exactformer():
 
 def run_with(cluster: Nodes, program: str) -> str:
     """The standard error of a program that is connected to the cluster."""
-    start = "import os, sys\nfrom exactformer.cluster import connected\n"
+    start = "import os, sys\nfrom exactformer.host.cluster import connected\n"
     start += "def say(text): print(text, file=sys.stderr)\n"
     command = [sys.executable, "-c", start + program, cluster.address]
     return subprocess.run(command, capture_output=True, text=True, check=True).stderr

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
-from exactformer.evaluate import interval
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import iterate
 from exactformer.model.encode import encode, pad_slots
@@ -21,6 +20,7 @@ from exactformer.model.quantize import ternary
 from exactformer.paper.end_to_end import FRESH_SEEDS, SHIPPED, UNPULLED, end_to_end
 from exactformer.paper.estimator_study import SHIPPED as STUDY
 from exactformer.paper.estimator_tables import estimators
+from exactformer.problems.accuracy import interval
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
 from exactformer.training.recipe import PAPER_SEEDS, end_to_end_recipe
 from exactformer.training.run import CHECKPOINT, train_seeds

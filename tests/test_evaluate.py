@@ -6,7 +6,7 @@ import pytest
 from exactformer.domains.catalog import boolean
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.evaluate import accuracy_by_depth
+from exactformer.problems.accuracy import accuracy_by_depth
 
 
 class Oracle:

@@ -11,7 +11,7 @@ from exactformer.domains.catalog import CATALOG, arithmetic, boolean
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.palette import DIVERGING, DIVERGING_ENDS, KINDS, at_night
+from exactformer.trace.palette import DIVERGING, DIVERGING_ENDS, KINDS, at_night
 from tests.explorer import NO_BROWSER, Visit, serving
 
 pytestmark = NO_BROWSER

@@ -14,13 +14,13 @@ from exactformer.domains.catalog import CATALOG, arithmetic, boolean
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.domains.syntax import parse
-from exactformer.palette import CLUSTERS, KINDS, TASKS, kind_of
 from exactformer.paper import depth_table, loss_curves, published
 from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.figures import CIRCUITS, FIGURES
 from exactformer.paper.loss_curves import Point
 from exactformer.paper.plots import models
 from exactformer.paper.tables import TABLES
+from exactformer.trace.palette import CLUSTERS, KINDS, TASKS, kind_of
 from exactformer.training.recipe import end_to_end_recipe
 from exactformer.training.run import train_seeds
 

@@ -21,8 +21,8 @@ import pytest
 import exactformer as ef
 from exactformer.cli import app
 from exactformer.domains.catalog import CATALOG, find_algebra
-from exactformer.palette import KINDS
 from exactformer.problems.files import HEADER
+from exactformer.trace.palette import KINDS
 from tests.in_process import run_here
 from tests.test_cli import COMMAND
 from tests.test_cli import exactformer as in_a_process

@@ -11,7 +11,7 @@ from exactformer.domains.sampling import draw
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model import circuit
-from exactformer.named import SHIPPED
+from exactformer.weights.named import SHIPPED
 from tests.algebras import ALGEBRAS, MODULO_7
 from tests.interventions import alternatives, drawn, expected
 

@@ -17,7 +17,7 @@ from exactformer.domains.expression import Expression
 from exactformer.model.feedforward import MLP
 from exactformer.model.iterations import most_iterations, require_feasible
 from exactformer.model.predict import Outcome
-from exactformer.named import SHIPPED
+from exactformer.weights.named import SHIPPED
 from tests.algebras import TASKS
 from tests.in_process import run_here
 

@@ -18,9 +18,9 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.engine import kept, plain
 from exactformer.engine.kept import SHIPPED, find_tables, is_certified, keep_certified, line
-from exactformer.named import CONSTRUCTED
-from exactformer.named import SHIPPED as WEIGHTS
-from exactformer.values import Evaluator
+from exactformer.evaluation.values import Evaluator
+from exactformer.weights.named import CONSTRUCTED
+from exactformer.weights.named import SHIPPED as WEIGHTS
 from tests.automata import run
 from tests.plain_algebras import MODULO7
 

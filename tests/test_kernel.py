@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import exactformer as ef
-from exactformer import kernel
 from exactformer.model.circuit import Weights
 from exactformer.model.construct import dense
 from exactformer.model.feedforward import MLP
+from exactformer.verify import coq
 from tests.in_process import run_here
 
-FOLDER = Path(kernel.__file__).parent.parent / "proof"
+FOLDER = Path(coq.__file__).parents[2] / "proof"
 
 
 def verified(model: ef.Model, folder: Path, *options: str) -> tuple[int, str, str]:
@@ -31,7 +31,7 @@ def test_this_version_names_the_proof_that_is_here():
     names = ["Makefile", "_CoqProject", "main.ml", *sorted(p.name for p in FOLDER.glob("*.v"))]
     hashes = [hashlib.sha256((FOLDER / name).read_bytes()).hexdigest() for name in names]
     listed = "".join(f"{own}  {name}\n" for own, name in zip(hashes, names, strict=True))
-    assert hashlib.sha256(listed.encode()).hexdigest() == kernel.PROOF
+    assert hashlib.sha256(listed.encode()).hexdigest() == coq.PROOF
     written = (FOLDER / "_CoqProject").read_text().split()
     assert {name for name in written if name.endswith(".v")} <= set(names)
 
@@ -40,18 +40,18 @@ def test_the_checker_that_ran_is_named(checker, tmp_path):
     model = ef.load("boolean/7520")
     status, printed, _ = verified(model, tmp_path)
     assert status == 0
-    assert f"  checker  {checker}, built from the proof with sha256 {kernel.PROOF}\n" in printed
+    assert f"  checker  {checker}, built from the proof with sha256 {coq.PROOF}\n" in printed
     facts = json.loads(verified(model, tmp_path, "--json")[1])
-    assert (facts["checker"], facts["checker_proof"]) == (str(checker), kernel.PROOF)
+    assert (facts["checker"], facts["checker_proof"]) == (str(checker), coq.PROOF)
 
 
 OTHERS = {
     "another proof": f"echo {'0' * 64}",
     "no name": "echo 'checker: expected files to check' >&2; exit 2",
     "always exact": "echo exact",
-    "a part of the name": f"echo {kernel.PROOF[:-1]}",
-    "more than the name": f"echo {kernel.PROOF}; echo exact",
-    "a failure": f"echo {kernel.PROOF}; exit 1",
+    "a part of the name": f"echo {coq.PROOF[:-1]}",
+    "more than the name": f"echo {coq.PROOF}; echo exact",
+    "a failure": f"echo {coq.PROOF}; exit 1",
 }
 
 
@@ -60,15 +60,15 @@ def test_a_checker_of_another_proof_is_refused(script, tmp_path, monkeypatch):
     built = tmp_path / "checker"
     built.write_text(f"#!/bin/sh\n{script}\n")
     built.chmod(0o755)
-    monkeypatch.setattr(kernel, "BUILT", built)
+    monkeypatch.setattr(coq, "BUILT", built)
     status, printed, errors = verified(ef.construct(ef.boolean()), tmp_path)
     assert (status, printed) == (2, "")
-    assert f"{built}: expected a checker that was built from the proof {kernel.PROOF}" in errors
+    assert f"{built}: expected a checker that was built from the proof {coq.PROOF}" in errors
     assert "`make proof` builds it anew" in errors
 
 
 def test_a_file_that_cannot_be_run_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(kernel, "BUILT", tmp_path / "checker")
+    monkeypatch.setattr(coq, "BUILT", tmp_path / "checker")
     (tmp_path / "checker").write_text("not a program")
     status, printed, errors = verified(ef.construct(ef.boolean()), tmp_path)
     assert (status, printed) == (2, "")
@@ -78,10 +78,10 @@ def test_a_file_that_cannot_be_run_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("answer", ["", "yes", "exact\nexact", "not covered", "exact: no"])
 def test_what_is_no_answer_is_an_error(answer, tmp_path, monkeypatch):
     built = tmp_path / "checker"
-    named = f'if [ "$1" = --proof ]; then echo {kernel.PROOF}; else printf "{answer}\\n"; fi'
+    named = f'if [ "$1" = --proof ]; then echo {coq.PROOF}; else printf "{answer}\\n"; fi'
     built.write_text(f"#!/bin/sh\n{named}\n")
     built.chmod(0o755)
-    monkeypatch.setattr(kernel, "BUILT", built)
+    monkeypatch.setattr(coq, "BUILT", built)
     status, printed, errors = verified(ef.construct(ef.boolean()), tmp_path)
     assert (status, printed) == (2, "")
     assert "expected an answer to each file" in errors

@@ -13,9 +13,9 @@ from torch import Tensor
 import exactformer as ef
 from exactformer.certify import findings, findings_of_all
 from exactformer.domains.algebra import Algebra
+from exactformer.host.threads import one_thread
 from exactformer.model.circuit import Weights, iterate
 from exactformer.model.feedforward import MLP
-from exactformer.threads import one_thread
 from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates

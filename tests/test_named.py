@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import exactformer as ef
-from exactformer.named import CONSTRUCTED
+from exactformer.weights.named import CONSTRUCTED
 from tests.in_process import run_here
 
 

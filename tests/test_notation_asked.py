@@ -19,7 +19,7 @@ DECIDE = {
     "domains/formats/nangia.py": "the ListOps data are for prefix notation",
     "engine/choice.py": "layers whose tables are read on the CPU only",
     "export/huggingface.py": "words of a model's card",
-    "kernel.py": "the notations that the extracted checker reads",
+    "verify/coq.py": "the notations that the extracted checker reads",
     "problems/folders.py": "words of a data set's card",
 }
 # Tables by layer, of which one has the name of its notation.

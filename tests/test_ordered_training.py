@@ -19,7 +19,7 @@ from exactformer.training.estimators import ASKING, answered
 from exactformer.training.recipe import recipe_for
 from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.verify import verify
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 from tests.algebras import ENDS, MINUS, MODULO_7, S3
 from tests.runs import Enough, StopAtFirstLook, weights
 

@@ -15,11 +15,11 @@ import exactformer as ef
 from exactformer.api import Model
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.precedence import Level
-from exactformer.kernel import dump
 from exactformer.model.storage import to_file
 from exactformer.verify import ProofRejected, verify
+from exactformer.verify.coq import dump
 from exactformer.verify.levels import Gate, check_levels, every_run
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 from tests.in_process import run_here
 from tests.plain_algebras import EXAMPLES, MODULO7, derivations, random_algebras, value
 

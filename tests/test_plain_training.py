@@ -18,7 +18,7 @@ from exactformer.training.levels import LONGEST_TEXT, learn_levels, level_proble
 from exactformer.training.recipe import recipe_by_method, recipe_for
 from exactformer.training.run import train_seeds
 from exactformer.training.state import Seed, Trained
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 from tests.plain_algebras import IMPLICATION, MODULO7
 
 

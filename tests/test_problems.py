@@ -13,7 +13,8 @@ import pytest
 
 import exactformer as ef
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.evaluate import interval
+from exactformer.evaluation.score import Task, score
+from exactformer.problems.accuracy import interval
 from exactformer.problems.depths import format_depths, read_depths
 from exactformer.problems.draw import Problem, problems
 from exactformer.problems.files import COLUMNS, read_problems, write_problems
@@ -21,7 +22,6 @@ from exactformer.problems.folders import write_dataset, write_lm_eval
 from exactformer.problems.gym import ProblemConfig, ProblemSet
 from exactformer.problems.predictions import score_predictions
 from exactformer.problems.prompts import prompt
-from exactformer.score import Task, score
 from tests.algebras import KLEENE, MODULO_7
 
 

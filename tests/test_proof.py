@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 
-from exactformer import kernel
 from exactformer.api import construct
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE
 from exactformer.domains.catalog import arithmetic, boolean, listops
@@ -24,9 +23,9 @@ from exactformer.model.construct import dense
 from exactformer.model.encode import initial_state
 from exactformer.model.feedforward import MLP
 from exactformer.model.storage import to_file
-from exactformer.named import SHIPPED
-from exactformer.verify import Findings, check
-from exactformer.weightfile import WeightFile
+from exactformer.verify import Findings, check, coq
+from exactformer.weights.file import WeightFile
+from exactformer.weights.named import SHIPPED
 from tests.algebras import ENDS, MINUS, S3
 from tests.brute_force import NOT
 from tests.test_mutants import mutants
@@ -60,7 +59,7 @@ def agree(findings: Findings, answer: str) -> str:
 
 def both(algebra, pool: list[WeightFile]) -> Counter[str]:
     found = [check(algebra, file.arrays, file.activation) for file in pool]
-    answers = kernel.check_dumps([kernel.dump(file) for file in pool])
+    answers = coq.check_dumps([coq.dump(file) for file in pool])
     return Counter(agree(*pair) for pair in zip(found, answers, strict=True))
 
 
@@ -143,9 +142,9 @@ def test_the_first_row_that_fails_is_named():
     model = construct(boolean(), "fitted")
     gate, W_Q = model.weights.G_PE.clone(), model.weights.W_Q.clone()
     gate[3], W_Q[4] = 1, 0
-    answers = kernel.check_dumps(
+    answers = coq.check_dumps(
         [
-            kernel.dump(to_file(boolean(), Weights(G, W, model.weights.W_K, model.weights.f), {}))
+            coq.dump(to_file(boolean(), Weights(G, W, model.weights.W_K, model.weights.f), {}))
             for G, W in ((gate, model.weights.W_Q), (model.weights.G_PE, W_Q))
         ]
     )
@@ -158,7 +157,7 @@ def test_a_tampered_file_never_reaches_the_checker(tmp_path):
     data[-1] ^= 1
     path.write_bytes(data)
     with pytest.raises(ValueError, match="not those whose hash"):
-        kernel.check_with_kernel(path)
+        coq.check_with_kernel(path)
 
 
 @pytest.mark.parametrize(
@@ -171,29 +170,29 @@ def test_a_tampered_file_never_reaches_the_checker(tmp_path):
     ],
 )
 def test_a_damaged_dump_is_an_error(damage, message):
-    text = kernel.dump(to_file(boolean(), construct(boolean()).weights, {}))
+    text = coq.dump(to_file(boolean(), construct(boolean()).weights, {}))
     with pytest.raises(RuntimeError, match=message):
-        kernel.check_dumps([damage(text)])
+        coq.check_dumps([damage(text)])
 
 
 def test_what_the_checker_is_not_for_is_an_error(monkeypatch):
     units = construct(listops(None), "units").weights
     with pytest.raises(ValueError, match="found units"):
-        kernel.dump(to_file(listops(None), units, {}))
+        coq.dump(to_file(listops(None), units, {}))
     weights = construct(boolean()).weights
     vectors = dense(weights, torch.Generator().manual_seed(0))
     with pytest.raises(ValueError, match="found dense vectors"):
-        kernel.dump(to_file(boolean(), vectors, {}))
-    monkeypatch.setattr(kernel, "MOST_CASES", 9)
+        coq.dump(to_file(boolean(), vectors, {}))
+    monkeypatch.setattr(coq, "MOST_CASES", 9)
     with pytest.raises(ValueError, match="for 9 spans at most, found 10"):
-        kernel.dump(to_file(boolean(), weights, {}))
+        coq.dump(to_file(boolean(), weights, {}))
 
 
 def test_without_a_checker_the_error_says_how_to_build_it(monkeypatch):
-    monkeypatch.setattr(kernel, "BUILT", Path("nowhere"))
+    monkeypatch.setattr(coq, "BUILT", Path("nowhere"))
     monkeypatch.setenv("PATH", "")
     with pytest.raises(FileNotFoundError, match="make proof"):
-        kernel.check_with_kernel(SHIPPED / "boolean" / "7520.safetensors")
+        coq.check_with_kernel(SHIPPED / "boolean" / "7520.safetensors")
 
 
 # The definitions beside circuit.py
@@ -257,7 +256,7 @@ def random_state(rng: np.random.Generator, D: int, n: int) -> torch.Tensor:
 
 def ask(text: str) -> list[str]:
     done = subprocess.run(
-        [kernel.find_kernel(), "--circuit"],
+        [coq.find_kernel(), "--circuit"],
         input=text + "end\n",
         capture_output=True,
         text=True,
@@ -349,7 +348,7 @@ def test_the_units_are_those_that_the_proof_is_about():
         expected.append(f"read {' '.join(map(str, units.readout))}")
     text = "\n".join(" ".join(map(str, question)) for question in asked)
     done = subprocess.run(
-        [kernel.find_kernel(), "--units"],
+        [coq.find_kernel(), "--units"],
         input=f"{text}\nend\n",
         capture_output=True,
         text=True,

@@ -12,16 +12,16 @@ from torch import nn
 import exactformer as ef
 from exactformer.baselines.looped import Looped
 from exactformer.baselines.positions import FIRE
-from exactformer.baselines.recipe import Recipe as BaselineRecipe
+from exactformer.baselines.recipe import BaselineRecipe
 from exactformer.domains.catalog import CATALOG, boolean, listops
 from exactformer.domains.sampling import enumerate_depth, problems_of_depth
-from exactformer.evaluate import interval, interval_of_counts, interval_over_seeds
 from exactformer.paper import baseline_records
+from exactformer.problems.accuracy import interval, interval_of_counts, interval_over_seeds
 from exactformer.problems.draw import problems
 from exactformer.protocol import Recipe, Trained, default_recipe, train
 from exactformer.protocol.data import draw_depth_two, padded
 from exactformer.protocol.modules import ModuleNetwork
-from exactformer.protocol.state import Inputs, State
+from exactformer.protocol.state import Inputs, NetworkState
 from tests.algebras import ALGEBRAS, MODULO_7
 from tests.own_modules import Encoder, Recurrent
 
@@ -118,9 +118,9 @@ def test_the_baselines_use_the_same_door(tmp_path, monkeypatch):
     monkeypatch.setattr(baseline_records, "network_for", lambda recipe: small)
     recipe = BaselineRecipe("boolean", "fire", epochs=2)
     baseline_records.train_baseline(recipe, tmp_path, [3, 1], torch.device("cpu"), problems=1)
-    start = State.start(small, [3, 1], torch.device("cpu"))
+    start = NetworkState.start(small, [3, 1], torch.device("cpu"))
     header = {"recipe": asdict(recipe), "seeds": [3, 1]}
-    theirs = State.read(tmp_path / "boolean-fire" / "state.safetensors", header, start)
+    theirs = NetworkState.read(tmp_path / "boolean-fire" / "state.safetensors", header, start)
     ours = train(small, boolean(), [3, 1], recipe=Recipe(epochs=2))
     for row, result in enumerate(ours):
         for name, tensor in result.last.parameters.items():

@@ -15,7 +15,7 @@ from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.build import algebra_values, build_automaton
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.read_off import read_off, span_values
-from exactformer.named import SHIPPED
+from exactformer.weights.named import SHIPPED
 from tests import algebras, plain_algebras
 from tests.test_plain_certify import with_levels
 

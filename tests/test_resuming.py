@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 import exactformer as ef
-from exactformer.atomic import remove_unfinished, write_atomically
+from exactformer.host.atomic import remove_unfinished, write_atomically
 from exactformer.training.recipe import PAPER_SEEDS, recipe_for
 from exactformer.training.record import read_record, write_record
 from exactformer.training.run import CHECKPOINT, train_seeds
@@ -177,7 +177,7 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_run(old_run):
 
 KILLED = """if True:
     import os, signal, sys
-    from exactformer.atomic import write_atomically
+    from exactformer.host.atomic import write_atomically
     os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     write_atomically(sys.argv[1], b"new")
 """

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import exactformer as ef
-from exactformer.cluster import run_here, versions
 from exactformer.domains.catalog import listops
 from exactformer.domains.formats.lines import BadLines, parts
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.sampling import draw
+from exactformer.host.cluster import run_here, versions
 from tests.test_cli_model import exactformer
 
 BAD = b"nonsense\n"
@@ -49,7 +49,7 @@ def small_parts(monkeypatch):
         assert address == "auto"
         yield OneByOne()
 
-    monkeypatch.setattr("exactformer.sharded.connected", connected)
+    monkeypatch.setattr("exactformer.evaluation.sharded.connected", connected)
     monkeypatch.setattr("exactformer.domains.formats.lines.PART", 40)
 
 

@@ -10,12 +10,12 @@ import torch
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG, describe
 from exactformer.model.storage import to_file
-from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.record import read_record
 from exactformer.verify import ProofRejected, verify
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
+from exactformer.weights.named import SHIPPED
 from tests.cases import CASES
 
 FILES = sorted(SHIPPED.glob("*/*.safetensors"))

@@ -15,13 +15,13 @@ import safetensors.numpy
 import torch
 
 from exactformer.api import Model, construct, load
-from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import boolean, boolean_plain, listops
+from exactformer.host.atomic import write_atomically
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.storage import to_file
-from exactformer.weightfile import WeightFile, pack_header
+from exactformer.weights.file import WeightFile, pack_header
 from tests.algebras import KLEENE, MINUS, TASKS
 
 KINDS = [

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import exactformer as ef
-from exactformer.threads import subnormals_as_zero
+from exactformer.host.threads import subnormals_as_zero
 from exactformer.training import loop
 from exactformer.training.run import Observer, train_seeds
 

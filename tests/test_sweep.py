@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import exactformer as ef
-from exactformer.sweep import Row, is_finished, plan, read_rows, run_shard, save_shard
+from exactformer.sweep import SettingRow, is_finished, plan, read_rows, run_shard, save_shard
 from exactformer.sweep.run import claim
 from exactformer.training.run import train_seeds
 from tests.test_cli_model import exactformer, refused
@@ -97,7 +97,7 @@ def test_every_combination_of_settings_in_blocks_of_seeds():
 def test_a_row_without_a_certified_seed():
     record = {"seed": 1, "verdict": "inexact", "attempt": 5}
     of_none = ["0", "0.000 to 0.793"]
-    assert Row((), [record]).cells == ["recipe", "1", *of_none, *of_none, "-", "-", "-"]
+    assert SettingRow((), [record]).cells == ["recipe", "1", *of_none, *of_none, "-", "-", "-"]
 
 
 @pytest.mark.parametrize(

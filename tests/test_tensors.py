@@ -11,7 +11,7 @@ from exactformer.interp import module
 from exactformer.model import storage
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weightfile import FEEDFORWARDS, GATES, TensorSpec, WeightFile
+from exactformer.weights.file import FEEDFORWARDS, GATES, TensorSpec, WeightFile
 from tests.algebras import MINUS
 
 MODELS = {

@@ -19,7 +19,7 @@ import torch
 import exactformer as ef
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG, describe
-from exactformer.threads import one_thread
+from exactformer.host.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.loop import Trainer
 from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for

@@ -13,7 +13,7 @@ RATES = (0.001, 0.01)  # the second is that of the paper's own model
 
 
 @dataclass(frozen=True)
-class Recipe(protocol.Recipe):
+class BaselineRecipe(protocol.Recipe):
     """The protocol's constants, kept with the task and the network."""
 
     task: str
@@ -24,7 +24,7 @@ class Recipe(protocol.Recipe):
         rate = "" if self.learning_rate == RATES[0] else f"-{self.learning_rate}"
         return f"{self.task}-{self.network}{rate}"
 
-    def quick(self) -> "Recipe":
+    def quick(self) -> "BaselineRecipe":
         """A recipe for a short trial: few epochs of a tenth the size; a hundred for Boolean, whose
         epochs are short.
         """
@@ -35,14 +35,14 @@ class Recipe(protocol.Recipe):
 CRVNN_EPOCHS = 60  # not in the paper
 
 
-def recipe_for(task: str, network: str, rate: float = RATES[0]) -> Recipe:
+def recipe_for(task: str, network: str, rate: float = RATES[0]) -> BaselineRecipe:
     constants = asdict(replace(protocol.default_recipe(CATALOG[task]()), learning_rate=rate))
     if network == "crvnn":
         constants |= {"epochs": CRVNN_EPOCHS, "batch": 128, "weight_decay": 1e-2}
-    return Recipe(task, network, **constants)
+    return BaselineRecipe(task, network, **constants)
 
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, BaselineRecipe] = {
     recipe.name: recipe
     for recipe in (
         recipe_for(task, network, rate)
@@ -53,7 +53,7 @@ RECIPES: dict[str, Recipe] = {
 }
 
 
-def network_for(recipe: Recipe) -> Network:
+def network_for(recipe: BaselineRecipe) -> Network:
     algebra = CATALOG[recipe.task]()
     D, values = len(algebra.vocabulary), len(algebra.values)
     if recipe.network == "crvnn":

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.expression import packs
-from exactformer.values import spelt
+from exactformer.evaluation.values import spelt
 
 Ids = NDArray[np.int16]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
 from exactformer.engine.rows import read_part
-from exactformer.values import spelt
+from exactformer.evaluation.values import spelt
 
 ORACLE = "parser and oracle"
 FLOOR = FLOORS[-1]

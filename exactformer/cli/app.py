@@ -15,10 +15,10 @@ from exactformer import __version__
 from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, open_streams
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import BUILT_IN, find_algebra
+from exactformer.domains.data import listed, require_device, suggestion
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
-from exactformer.domains.plain import listed, require_device, suggestion
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.

@@ -32,9 +32,9 @@ from exactformer.engine.choice import EngineName
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
+    from exactformer.host.progress import Tell
     from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
-    from exactformer.progress import Tell
 
 Engine = Annotated[
     EngineName,
@@ -129,8 +129,8 @@ def sample(
     from exactformer.domains.formats.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
     from exactformer.domains.sampling import draw, draw_balanced
+    from exactformer.host.progress import bar
     from exactformer.problems.draw import problems
-    from exactformer.progress import bar
 
     if depth is not None and depths is not None:
         raise ValueError("expected --depth or --depths, not both")
@@ -243,7 +243,7 @@ def evaluate_expressions(
         raise BadParameter(
             f"expected an expression or --file FILE, found {given}; --file - reads standard input"
         )
-    from exactformer.values import Evaluator
+    from exactformer.evaluation.values import Evaluator
 
     if keep_going and (file is None or ray is not None):
         raise BadParameter("--keep-going is for --file on this machine: not for EXPR or --ray")
@@ -265,7 +265,7 @@ def evaluate_expressions(
     path = Path(str(file))
     lines = evaluator
     if ray is not None:
-        from exactformer.sharded import OnCluster
+        from exactformer.evaluation.sharded import OnCluster
 
         lines = OnCluster(evaluator, ray)
     counted = as_json and lines.runs == "model"  # iterations are then told with the values
@@ -349,15 +349,15 @@ def score(
         return
     if answers is not None:
         raise ValueError("--answers is for --predictions: a certified model gives values alone")
+    from exactformer.evaluation.score import Task
+    from exactformer.evaluation.score import score as score_file
+    from exactformer.host.progress import bar, is_typed
     from exactformer.model.iterations import MOST_WORK
-    from exactformer.progress import bar, is_typed
-    from exactformer.score import Task
-    from exactformer.score import score as score_file
 
     most_work = None if no_limit else MOST_WORK
     task = Task(domain, file, format, weights, median, engine, most_work)
     if ray is not None:
-        from exactformer import sharded
+        from exactformer.evaluation import sharded
 
         score_file = partial(sharded.score, ray)
     with bar(shown=not is_typed(file)) as tell:

@@ -10,7 +10,7 @@ from typer import Argument, BadParameter, Option
 
 from exactformer.cli.app import Json, app
 from exactformer.domains.catalog import CATALOG
-from exactformer.domains.plain import suggestion
+from exactformer.domains.data import suggestion
 
 
 @app.command()

@@ -45,7 +45,7 @@ def trace(
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     from exactformer.api import load
-    from exactformer.progress import bar
+    from exactformer.host.progress import bar
 
     require_feasible(parsed, None if no_limit else MOST_TRACED, iterations=by)
     model, most = load(weights, domain), most_iterations(parsed, by)

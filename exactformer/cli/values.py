@@ -31,7 +31,7 @@ def print_outcomes(kept: Kept[Any]) -> None:
 
 def print_values(kept: Kept[Any], domain: Algebra, as_json: bool) -> None:
     """Print the values of lines, given as numbers, as lines or as JSON."""
-    from exactformer.values import spelt
+    from exactformer.evaluation.values import spelt
 
     if not as_json:
         words = [f"{value}\n" for value in (*domain.values, BAD_LINE)]

@@ -188,9 +188,9 @@ def verify(
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
     from exactformer.domains.catalog import algebra_sha256, is_built_in
-    from exactformer.kernel import PROOF, NotCovered, check_with_kernel, find_kernel
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
+    from exactformer.verify.coq import PROOF, NotCovered, check_with_kernel, find_kernel
 
     try:
         findings = check_proof(proof, weights, algebra)

@@ -22,10 +22,10 @@ from exactformer.domains.bounds import (
     MOST_VALUES,
     require,
 )
+from exactformer.domains.data import Place, listed
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.notation import NOTATIONS, Notation
 from exactformer.domains.operators import Operator, read_operator
-from exactformer.domains.plain import Place, listed
 from exactformer.domains.precedence import Direction, Level, read_levels
 from exactformer.domains.rules import RuleTable, count_keys, operand_keys
 from exactformer.domains.symbols import CLOSE as CLOSE

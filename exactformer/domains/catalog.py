@@ -9,7 +9,7 @@ from types import NoneType
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
-from exactformer.domains.plain import expect, suggestion
+from exactformer.domains.data import expect, suggestion
 from exactformer.domains.precedence import Level
 
 

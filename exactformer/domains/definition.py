@@ -53,8 +53,8 @@ from exactformer.domains.bounds import (
     shortened,
 )
 from exactformer.domains.catalog import CATALOG, is_reserved
+from exactformer.domains.data import expect, listed, read_bytes, show, suggestion
 from exactformer.domains.notation import NOTATIONS
-from exactformer.domains.plain import expect, listed, read_bytes, show, suggestion
 from exactformer.domains.precedence import Direction, Level, precedence_faults
 from exactformer.domains.rules import RULES, Key, count_keys, operand_keys
 from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault

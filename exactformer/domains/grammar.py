@@ -7,7 +7,7 @@ therefore found at the first token that no well-formed expression could have the
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from exactformer.domains.plain import listed
+from exactformer.domains.data import listed
 from exactformer.domains.symbols import CLOSE, OPEN
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from itertools import islice
 from types import MappingProxyType
 
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_ENTRIES, require
-from exactformer.domains.plain import Place
+from exactformer.domains.data import Place
 from exactformer.domains.rules import RULES, RuleTable, count_keys, operand_keys
 
 # A rule declared free of order is tried in every order if that takes at most this many calls.

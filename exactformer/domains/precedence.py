@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from exactformer.domains.bounds import MOST_OPERATORS
-from exactformer.domains.plain import Place, listed, suggestion
+from exactformer.domains.data import Place, listed, suggestion
 
 
 class Direction(StrEnum):

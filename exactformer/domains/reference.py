@@ -6,8 +6,8 @@ the algebra's tables. In plain notation, what belongs together is found by prece
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Operator
 from exactformer.domains.climbing import Applied, climb
+from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect
 
 
 def evaluate(expression: Expression) -> str:

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect
 from exactformer.domains.reference import evaluate
 from exactformer.domains.span_sampling import arities_of, span
 

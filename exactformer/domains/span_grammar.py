@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Span:
+class OpenSpan:
     """State of a span while it is read. `wanted` operands are known in infix notation only."""
 
     operator: int | None  # its token id
@@ -31,12 +31,12 @@ class SpanGrammar(Grammar):
 
     def __init__(self, algebra: "Algebra") -> None:
         super().__init__(algebra)
-        self.spans: list[Span | None] = [None, None, Span(None, 0, None)]
+        self.spans: list[OpenSpan | None] = [None, None, OpenSpan(None, 0, None)]
         self._add(DONE, {})
         self._add(CLOSED, {}, ends=True)
-        numbers: dict[Span, int] = {Span(None, 0, None): START}
+        numbers: dict[OpenSpan, int] = {OpenSpan(None, 0, None): START}
 
-        def number(span: Span) -> int:
+        def number(span: OpenSpan) -> int:
             if span not in numbers:
                 numbers[span] = len(self.spans)
                 self.spans.append(span)
@@ -48,13 +48,15 @@ class SpanGrammar(Grammar):
             following = number(operand) if operand else CLOSED
             self._add(following, {t: number(next) for t, next in operators.items()}, complete)
 
-    def _steps(self, span: Span) -> tuple[Span | None, dict[int, Span], bool]:
+    def _steps(self, span: OpenSpan) -> tuple[OpenSpan | None, dict[int, OpenSpan], bool]:
         """The span after one more operand, after each operator, and whether `)` may follow."""
         first = self.algebra.first_operator
         if span.operator is not None:
             operator = self.algebra.operators[span.operator - first]
             limit = span.wanted or operator.arities[-1]
-            operand = Span(span.operator, span.read + 1, span.wanted) if span.read < limit else None
+            operand = (
+                OpenSpan(span.operator, span.read + 1, span.wanted) if span.read < limit else None
+            )
             if operator.unbounded and span.read == limit:
                 operand = span  # from here on it takes any number: no need to count further
             complete = span.read == span.wanted if span.wanted else span.read in operator.arities
@@ -62,13 +64,13 @@ class SpanGrammar(Grammar):
         notation = self.algebra.notation
         wanted = notation.operands_wanted(span.read)
         operators = {
-            token: Span(token, span.read, wanted)
+            token: OpenSpan(token, span.read, wanted)
             for token, op in enumerate(self.algebra.operators, start=first)
             if wanted is None or wanted in op.arities
         }
         arities = (arity for op in self.algebra.operators for arity in op.arities)
         most_before = max(map(notation.operands_before, arities))
-        operand = Span(None, span.read + 1, None) if span.read < most_before else None
+        operand = OpenSpan(None, span.read + 1, None) if span.read < most_before else None
         return operand, operators, False
 
     def _reason(self, state: int, token: int | None) -> str | None:

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.climbing import Applied, climb
+from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect
 
 
 def strahler(expression: Expression) -> int:

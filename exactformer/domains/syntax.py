@@ -5,10 +5,10 @@ from functools import lru_cache
 import numpy as np
 
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.data import expect, suggestion
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 from exactformer.domains.grammar import UNKNOWN, Grammar
-from exactformer.domains.plain import expect, suggestion
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from exactformer.domains.grammar import DONE
 from exactformer.domains.grammar import START as SPAN_START
 from exactformer.domains.grammar import TOP as GRAMMAR_TOP
 from exactformer.domains.rules import count_keys, operand_keys
-from exactformer.domains.span_grammar import Span, SpanGrammar
+from exactformer.domains.span_grammar import OpenSpan, SpanGrammar
 from exactformer.engine.automaton import REFUSED, TOP, Keys, SpanAutomaton, SpanValues
 from exactformer.engine.plain import plain_automaton
 
@@ -81,7 +81,7 @@ class _Builder:
         assert (self.states[SPAN_START] == last).all()
         return SpanAutomaton(step[:last], value[:last], grammar[:last], n_values)
 
-    def _span(self, g: int) -> Span:
+    def _span(self, g: int) -> OpenSpan:
         span = self.grammar.spans[g]
         assert span is not None
         return span

@@ -21,13 +21,13 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import algebra_sha256
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.build import algebra_values, build_automaton
 from exactformer.engine.choice import soon_made
-from exactformer.named import is_constructed, read_weights
+from exactformer.host.atomic import write_atomically
+from exactformer.weights.named import is_constructed, read_weights
 
 FORMAT = "exactformer certified 1"
 SHIPPED = Path(__file__).parent / "certified.txt"  # a `line` for each of some weights
@@ -41,7 +41,7 @@ BY_NAME = ("constructed", "constructed/closed", "constructed/units", "constructe
 
 # The code that decides what those are, and whether weights are certified.
 PACKAGE = Path(__file__).parent.parent
-DECIDING = ("domains", "model", "verify", "certify.py", "weightfile.py")
+DECIDING = ("domains", "model", "verify", "certify.py", "weights/file.py")
 
 
 def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:

@@ -26,8 +26,8 @@ from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
 from exactformer.model.iterations import Iterations, by_depth
-from exactformer.palette import kind_of
 from exactformer.trace import EMPTY_POSITION, PlainStep, SpanStep, TraceStep
+from exactformer.trace.palette import kind_of
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
 MOST_TOKENS = 2_000  # of an expression: the page stays quick well beyond a thousand

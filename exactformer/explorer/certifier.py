@@ -17,7 +17,7 @@ from threading import BoundedSemaphore
 from typing import Any
 
 from exactformer.training.workers import end_with
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 
 MOST_SECONDS = 30  # for a certificate
 AT_ONCE = 2  # processes

@@ -22,8 +22,8 @@ from exactformer.explorer.certifier import Certify, Shown
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
-from exactformer.named import has_spans_of, is_constructed, read_weights, shipped_names
-from exactformer.weightfile import FEEDFORWARDS, GATES, Arrays, WeightFile, stored
+from exactformer.weights.file import FEEDFORWARDS, GATES, Arrays, WeightFile, stored
+from exactformer.weights.named import has_spans_of, is_constructed, read_weights, shipped_names
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick

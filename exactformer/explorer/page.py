@@ -12,12 +12,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-from exactformer import palette
-from exactformer.atomic import write_atomically
 from exactformer.explorer import answers
 from exactformer.explorer.certifier import certificate_of
 from exactformer.explorer.choices import Choices
+from exactformer.host.atomic import write_atomically
 from exactformer.model.iterations import Iterations
+from exactformer.trace import palette
 
 STATIC = Path(__file__).parent / "static"
 # In this order: each file uses only what those before it define.

@@ -16,7 +16,7 @@ from exactformer.domains.expression import EMPTY
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
 from exactformer.model.remembered import fixed
-from exactformer.weightfile import GATES
+from exactformer.weights.file import GATES
 
 LOWEST = -(1 << 40)  # below every depth
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from exactformer import __version__
 from exactformer.api import Model
-from exactformer.atomic import new_folder
 from exactformer.certify import require_exact
 from exactformer.domains.catalog import describe
+from exactformer.host.atomic import new_folder
 from exactformer.model.remembered import fixed
-from exactformer.named import FOLDER_WEIGHTS
 from exactformer.verify import Findings, verify
+from exactformer.weights.named import FOLDER_WEIGHTS
 
 PROOF = "proof.json"
 

@@ -13,10 +13,10 @@ import torch
 
 from exactformer import __version__
 from exactformer.api import Model
-from exactformer.atomic import new_file
 from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw
 from exactformer.export.graph import LoopGraph
+from exactformer.host.atomic import new_file
 from exactformer.model.encode import pad_slots
 from exactformer.model.remembered import fixed
 

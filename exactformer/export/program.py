@@ -8,9 +8,9 @@ import numpy as np
 import torch
 
 from exactformer.api import Model
-from exactformer.atomic import new_file
 from exactformer.domains.sampling import draw
 from exactformer.export.graph import IterationGraph
+from exactformer.host.atomic import new_file
 from exactformer.model.circuit import steps
 from exactformer.model.encode import initial_state
 from exactformer.model.remembered import fixed

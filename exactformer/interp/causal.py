@@ -16,8 +16,8 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from exactformer.domains.algebra import CLOSE, OPEN
+from exactformer.domains.data import expect
 from exactformer.domains.expression import EMPTY, Expression
-from exactformer.domains.plain import expect
 
 
 class Node(NamedTuple):

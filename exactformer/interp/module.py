@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.data import expect, show, suggestion
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect, show, suggestion
 from exactformer.domains.syntax import parse
 from exactformer.model.circuit import Feedforward, Tap, Weights
 from exactformer.model.encode import NO_VALUE, initial_state, read_values
@@ -23,7 +23,7 @@ from exactformer.model.exact import product
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import PATTERN, layer_of
-from exactformer.weightfile import GATES
+from exactformer.weights.file import GATES
 
 Key = tuple[int, str]  # an iteration, from 1, and a name of a tap; (0, "X") is the start
 Cache = dict[Key, Tensor]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from exactformer.domains.plain import expect
+from exactformer.domains.data import expect
 from exactformer.interp.causal import CausalGraph, Edge, Node, with_ancestors
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.interp.module import LayerModule

@@ -18,7 +18,7 @@ from torch.nn.functional import one_hot
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
-from exactformer.domains.plain import suggestion
+from exactformer.domains.data import suggestion
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units

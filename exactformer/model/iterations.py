@@ -9,8 +9,8 @@ layer (`speculate.py`), which tries each value in each position. Plain notation 
 from typing import Literal, get_args
 
 from exactformer.domains.algebra import FIRST_VALUE
+from exactformer.domains.data import show, suggestion
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import show, suggestion
 
 Iterations = Literal["depth", "log"]
 

@@ -38,7 +38,7 @@ from exactformer.model.kinds import Kinds
 MOST_INT32 = torch.iinfo(torch.int32).max
 
 
-class State(NamedTuple):
+class Packed(NamedTuple):
     """The remaining positions of all sequences, and the number of them in each sequence."""
 
     symbols: Int[Tensor, " t"]
@@ -59,26 +59,26 @@ class State(NamedTuple):
         before, starts = sums_before(numbers, self.position.dtype), self.starts
         return (before[starts + self.lengths] - before[starts]).long()
 
-    def without_zeros(self) -> "State":
+    def without_zeros(self) -> "Packed":
         kept = self.symbols != 0
         return self._at(kept, self.sums(kept), self.sequence)
 
-    def of(self, chosen: Bool[Tensor, " s"]) -> "State":
+    def of(self, chosen: Bool[Tensor, " s"]) -> "Packed":
         """The state of the chosen sequences."""
         return self._at(chosen[self.owner], self.lengths[chosen], self.sequence[chosen])
 
-    def _at(self, kept: Bool[Tensor, " t"], lengths: Tensor, sequence: Tensor) -> "State":
+    def _at(self, kept: Bool[Tensor, " t"], lengths: Tensor, sequence: Tensor) -> "Packed":
         which = indices(kept)
         symbols, position = (part.index_select(0, which) for part in self[:2])
-        return State(symbols, position, lengths, sequence)
+        return Packed(symbols, position, lengths, sequence)
 
 
-def pack(ids: Int[Tensor, " t"], lengths: Int[Tensor, " s"], kinds: Kinds) -> State:
+def pack(ids: Int[Tensor, " t"], lengths: Int[Tensor, " s"], kinds: Kinds) -> Packed:
     """The state of sequences of token ids that are stored one after another."""
     small = torch.int32 if len(ids) <= MOST_INT32 else torch.int64  # no count is larger than that
     position = torch.arange(len(ids), dtype=small, device=ids.device)
     sequence = torch.arange(len(lengths), device=ids.device)
-    state = State(1 + ids.int(), position, lengths, sequence)
+    state = Packed(1 + ids.int(), position, lengths, sequence)
     return state.without_zeros() if kinds.zeros_stay and (ids == EMPTY).any() else state
 
 
@@ -94,7 +94,7 @@ class Counts(NamedTuple):
     deepest: Int[Tensor, " s"]
 
 
-def count(state: State, kinds: Kinds) -> Counts:
+def count(state: Packed, kinds: Kinds) -> Counts:
     owner, starts = state.owner, state.starts
     gate = kinds.alphabet.gate.index_select(0, state.symbols)  # Eq. 2
     sums = sums_before(gate, state.position.dtype)
@@ -110,7 +110,7 @@ def count(state: State, kinds: Kinds) -> Counts:
     return Counts(owner, gate, before, first, total, depth, deepest)
 
 
-def halted(state: State, counts: Counts) -> Bool[Tensor, " s"]:
+def halted(state: Packed, counts: Counts) -> Bool[Tensor, " s"]:
     """Whether no parenthesis is left, so that every gate is zero. That is computed only if some
     largest depth is 0 or less, as it then has to be.
     """
@@ -118,7 +118,7 @@ def halted(state: State, counts: Counts) -> Bool[Tensor, " s"]:
     return state.sums(counts.gate != 0) == 0 if asked.any() else asked
 
 
-def clusters(state: State, counts: Counts) -> tuple[Int[Tensor, " e"], Stretches]:
+def clusters(state: Packed, counts: Counts) -> tuple[Int[Tensor, " e"], Stretches]:
     """The positions in the mask, and the clusters that they form."""
     P = counts.depth == counts.deepest.index_select(0, counts.owner)  # Eq. 5
     of_zeros = counts.deepest + counts.total.clamp(max=0)  # `before` of zeros that are in the mask
@@ -132,7 +132,7 @@ def clusters(state: State, counts: Counts) -> tuple[Int[Tensor, " e"], Stretches
     return which, stretches(symbols, starts)  # Eq. 7
 
 
-def iterate(state: State, counts: Counts, kinds: Kinds) -> State:
+def iterate(state: Packed, counts: Counts, kinds: Kinds) -> Packed:
     which, reduced = clusters(state, counts)
     symbols = state.symbols.index_copy(0, which, kinds.outputs(reduced))  # Eqs. 10 to 13
     state = state._replace(symbols=symbols)
@@ -140,14 +140,14 @@ def iterate(state: State, counts: Counts, kinds: Kinds) -> State:
 
 
 def run(
-    state: State, kinds: Kinds, observe: Callable[[State], None] = lambda state: None
-) -> tuple[State, Int[Tensor, " s"]]:
+    state: Packed, kinds: Kinds, observe: Callable[[Packed], None] = lambda state: None
+) -> tuple[Packed, Int[Tensor, " s"]]:
     """The final state of all sequences, and the number of iterations of each, equal to those of
     `circuit.run`. `observe` gets the state after each iteration, of the sequences that took part.
     """
     limit = state.sums(kinds.alphabet.opens.index_select(0, state.symbols))
     taken, iteration = torch.zeros_like(limit), 0
-    ended: list[State] = []
+    ended: list[Packed] = []
     while len(state.sequence):
         counts = count(state, kinds)
         over = halted(state, counts) | (limit[state.sequence] <= iteration)
@@ -158,4 +158,4 @@ def run(
         else:
             state, iteration = iterate(state, counts, kinds), iteration + 1
             observe(state)
-    return State(*map(torch.cat, zip(*ended, strict=True))), taken
+    return Packed(*map(torch.cat, zip(*ended, strict=True))), taken

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
+from exactformer.host.threads import one_thread
 from exactformer.model import packed
 from exactformer.model.circuit import Weights, finish
 from exactformer.model.encode import flat_positions, initial_state, read_values, require_countable
@@ -20,7 +21,6 @@ from exactformer.model.iterations import Iterations, by_depth, most_iterations, 
 from exactformer.model.kinds import Kinds
 from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
-from exactformer.threads import one_thread
 
 AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 23}  # tokens of one batch
 POSITIONS_AT_ONCE = 1 << 18  # positions of one padded batch; a longer expression goes alone
@@ -109,7 +109,7 @@ def _run_packed(
     state = packed.pack(ids.to(device), lengths.to(device), kinds)
     left = len(state.symbols)
 
-    def gone(state: packed.State) -> None:
+    def gone(state: packed.Packed) -> None:
         nonlocal left
         observe(left - len(state.symbols))
         left = len(state.symbols)

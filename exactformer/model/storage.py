@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weightfile import (
+from exactformer.weights.file import (
     FEEDFORWARDS,
     GATES,
     Arrays,

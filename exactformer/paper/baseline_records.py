@@ -23,18 +23,18 @@ import numpy as np
 import torch
 from safetensors.torch import save
 
-from exactformer.atomic import write_atomically
-from exactformer.baselines.recipe import RECIPES, Recipe, network_for
+from exactformer.baselines.recipe import RECIPES, BaselineRecipe, network_for
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import commonest, count_right
+from exactformer.host.atomic import write_atomically
 from exactformer.paper import published
 from exactformer.paper.comparison import DEEP, DRAWINGS, TABLE_DEPTHS, asked_problems
 from exactformer.paper.files import Record, find_record, write_record
+from exactformer.problems.accuracy import commonest, count_right
 from exactformer.protocol.loop import train_network
 from exactformer.protocol.predictor import Predictor, answers
 from exactformer.protocol.recipe import FITTED
-from exactformer.protocol.state import Parameters, State
-from exactformer.weightfile import pack_header, read_safetensors
+from exactformer.protocol.state import NetworkState, Parameters
+from exactformer.weights.file import pack_header, read_safetensors
 
 SHIPPED = Path(__file__).parent / "records" / "baselines"
 RUNS = Path("runs") / "baselines"
@@ -52,7 +52,7 @@ def record_of(name: str, quick: bool = False) -> Record:
 
 
 def train_baseline(
-    recipe: Recipe,
+    recipe: BaselineRecipe,
     folder: Path,
     seeds: Sequence[int] = published.BASELINE_SEEDS,
     device: torch.device | None = None,
@@ -95,7 +95,7 @@ def train_baseline(
 
 
 def _seed_records(
-    recipe: Recipe, state: State, seeds: Sequence[int], problems: int | None
+    recipe: BaselineRecipe, state: NetworkState, seeds: Sequence[int], problems: int | None
 ) -> list[Record]:
     accuracies = state.best_accuracy.tolist()
     thin = state.curve[:: max(1, len(state.curve) // 50)]
@@ -124,7 +124,7 @@ def _seed_records(
     return records
 
 
-def keep(path: Path, recipe: Recipe, seed: int, parameters: Parameters, row: int) -> None:
+def keep(path: Path, recipe: BaselineRecipe, seed: int, parameters: Parameters, row: int) -> None:
     """Write one seed's parameters, in half precision: small, and enough for its answers."""
     header = {"format": FORMAT, "recipe": asdict(recipe), "seed": seed}
     tensors = {n: p[row].detach().half().cpu().contiguous() for n, p in parameters.items()}
@@ -135,7 +135,7 @@ def load_baseline(name: str, folder: Path = SHIPPED, device: str = "cpu") -> Pre
     """A trained baseline, from the parameters that were kept of it."""
     path = folder / f"{name}.safetensors"
     header, tensors = read_safetensors(path, "pt", FORMAT)
-    recipe = Recipe(**header["recipe"])
+    recipe = BaselineRecipe(**header["recipe"])
     network, algebra = network_for(recipe), CATALOG[recipe.task]()
     own = network.initial(torch.Generator())
     if {n: t.shape for n, t in own.items()} != {n: t.shape for n, t in tensors.items()}:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from exactformer.baselines.positions import ENCODINGS
 from exactformer.baselines.recipe import RATES, recipe_for
-from exactformer.evaluate import RESAMPLES, in_words, interval_of_counts
 from exactformer.paper import published
 from exactformer.paper.baseline_records import QUICK_PROBLEMS, SHIPPED, record_of
 from exactformer.paper.comparison import DRAWINGS, TABLE_DEPTHS, count_at
 from exactformer.paper.files import Record, table, write_both
+from exactformer.problems.accuracy import RESAMPLES, in_words, interval_of_counts
 from exactformer.protocol.recipe import FITTED
 
 TITLES = {"learned": "learned", "rope": "RoPE", "fire": "FIRE", "crvnn": "CRvNN"}

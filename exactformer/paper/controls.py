@@ -5,10 +5,10 @@ matters.
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval_in_words
 from exactformer.paper import published
 from exactformer.paper.files import heading, table, write_both
-from exactformer.paper.runs import RUNS, Run, train_all
+from exactformer.paper.runs import RUNS, TrainingRun, train_all
+from exactformer.problems.accuracy import interval_in_words
 
 ATTEMPTS = 3
 CONTROLS: dict[str, tuple[tuple[str, float], ...]] = {
@@ -23,7 +23,7 @@ def controls(results: Path, quick: bool = False) -> list[Path]:
     tasks, seeds = (["boolean"], published.SEEDS[:2]) if quick else (list(CATALOG), published.SEEDS)
     folder = RUNS / ("quick" if quick else "") / "controls"
     runs = {
-        (name, task): Run(
+        (name, task): TrainingRun(
             task,
             seeds,
             folder / name.replace(" ", "-") / task,

@@ -12,11 +12,11 @@ from rich.progress import MofNCompleteColumn, Progress
 from exactformer.api import Model, load
 from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw
-from exactformer.evaluate import DepthScore, accuracy_by_depth
-from exactformer.named import SHIPPED
 from exactformer.paper import published
 from exactformer.paper.files import heading, table, write_both
+from exactformer.problems.accuracy import DepthScore, accuracy_by_depth
 from exactformer.verify import verify
+from exactformer.weights.named import SHIPPED
 
 
 def try_depths(

@@ -16,9 +16,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.patches import Circle, FancyBboxPatch, Patch, Rectangle
 
-from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra
-from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, kind_of
+from exactformer.host.atomic import write_atomically
+from exactformer.trace.palette import KINDS, MARKED, PLAIN, Ink, Kind, kind_of
 
 PAGE = 7.2  # inches: the width of a page's text, so sizes of type are as they will be read
 DPI = 200

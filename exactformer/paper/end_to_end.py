@@ -14,14 +14,14 @@ from pathlib import Path
 import torch
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval_in_words
 from exactformer.model.construct import gate as constructed_gate
 from exactformer.model.storage import from_file
 from exactformer.paper import published
 from exactformer.paper.files import Record, heading, quoted, table, write_both, write_record
-from exactformer.paper.runs import RUNS, Run, train_all
+from exactformer.paper.runs import RUNS, TrainingRun, train_all
+from exactformer.problems.accuracy import interval_in_words
 from exactformer.training.record import read_record
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 
 SHIPPED = Path(__file__).parent / "records" / "end-to-end"
 FRESH_SEEDS = range(2000, 2100)
@@ -34,7 +34,7 @@ def end_to_end(results: Path, quick: bool = False) -> list[Path]:
     if quick:
         tasks, seeds, fewer = ["boolean"], seeds[:2], (("epochs", 20),)
     folder = RUNS / ("quick" if quick else "") / "end-to-end"
-    runs = {task: Run(task, seeds, folder / task, "end-to-end", fewer) for task in tasks}
+    runs = {task: TrainingRun(task, seeds, folder / task, "end-to-end", fewer) for task in tasks}
     if quick:
         train_all(list(runs.values()))
     records = {task: _record(run, f"{task}-paper") for task, run in runs.items()}
@@ -111,7 +111,7 @@ def _cells(seed: Record) -> list[str]:
     return [*cells, f"{seed['rows_right']:,}", f"{seed['rows']:,}", f"{seed['margin']:.2f}"]
 
 
-def _record(run: Run, name: str) -> Record:
+def _record(run: TrainingRun, name: str) -> Record:
     """The record of a run that has ended here, else the shipped one."""
     if all((run.folder / f"{seed}.json").exists() for seed in run.seeds):
         return collect(run.folder, run.seeds)

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval_in_words
 from exactformer.paper.estimator_study import (
     COMMON,
     ESTIMATORS,
@@ -16,6 +15,7 @@ from exactformer.paper.estimator_study import (
     TUNING_SEEDS,
 )
 from exactformer.paper.files import Record, heading, table, write_both
+from exactformer.problems.accuracy import interval_in_words
 
 HEADER = ("task", "estimator", "certified", "95% interval", "depth 1 right", "the right gate")
 HEADER += (f"best of tuning, of {len(TUNING_SEEDS)}", "settings with any")

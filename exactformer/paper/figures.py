@@ -12,14 +12,14 @@ from matplotlib.figure import Figure
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
-from exactformer.domains.plain import listed
+from exactformer.domains.data import listed
 from exactformer.domains.syntax import parse
 from exactformer.interp.causal import CausalGraph, Node, causal_graph
-from exactformer.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 from exactformer.paper.drawing import LARGE, MONO, SMALL, Sheet, writes
 from exactformer.paper.plots import fig4, figA1
 from exactformer.paper.study_plots import accuracy, factors
 from exactformer.trace import EMPTY_POSITION, Trace, TraceStep
+from exactformer.trace.palette import KINDS, MARKED, PLAIN, cluster_ink, kind_of
 
 EXAMPLE = "((1|0)&(~0))"
 CIRCUITS = {"A": (boolean, "(((~0)&1)|(0&(~1)))"), "B": (arithmetic, "(((1+2)*(3+4))+(5*(6+7)))")}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from exactformer.atomic import write_atomically
+from exactformer.host.atomic import write_atomically
 from exactformer.training.run import versions
 
 Record = dict[str, Any]

@@ -15,14 +15,14 @@ from exactformer.domains.catalog import CATALOG, boolean
 from exactformer.domains.sampling import mean_tokens
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.storage import to_file
-from exactformer.named import read_weights
-from exactformer.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.paper import published
 from exactformer.paper.drawing import LARGE, NAMES, NORMAL, PAGE, SMALL, constrained, drawn, writes
 from exactformer.paper.loss_curves import Curves, loss_curves
+from exactformer.trace.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.training.recipe import end_to_end_recipe, recipe_for
 from exactformer.training.state import export, initial, logits_of
-from exactformer.weightfile import Arrays
+from exactformer.weights.file import Arrays
+from exactformer.weights.named import read_weights
 
 
 def fig4(results: Path) -> list[Path]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from exactformer.atomic import write_atomically
 from exactformer.domains.catalog import CATALOG
+from exactformer.host.atomic import write_atomically
 from exactformer.training.display import Terminal
 from exactformer.training.recipe import EndToEnd, Recipe, recipe_by_method
 from exactformer.training.run import RUN, Result, describe_run, train_seeds, write_run
@@ -19,7 +19,7 @@ RUNS = Path("runs")  # of training; one that is finished is not done again
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainingRun:
     """A call of `exactformer train`; where the folder holds the finished run, it is only read."""
 
     task: str
@@ -43,7 +43,9 @@ class Run:
         return " ".join(words)
 
 
-def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list[Result]]:
+def train_all(
+    runs: Sequence[TrainingRun], at_once: int | None = None
+) -> dict[TrainingRun, list[Result]]:
     """Do the runs, `at_once` processes at a time, passing their progress on to standard error.
 
     A run that has not begun is done in parts, so that all cores have as much to do.
@@ -61,7 +63,7 @@ def train_all(runs: Sequence[Run], at_once: int | None = None) -> dict[Run, list
     }
 
 
-def _parts(run: Run, count: int) -> list[Run]:
+def _parts(run: TrainingRun, count: int) -> list[TrainingRun]:
     """Split a run into runs of some of the seeds each, in folders within its own; the run itself if
     it has begun.
     """
@@ -74,14 +76,14 @@ def _parts(run: Run, count: int) -> list[Run]:
     ]
 
 
-def _do(run: Run) -> None:
+def _do(run: TrainingRun) -> None:
     algebra, recipe = CATALOG[run.task](), run.recipe
     console = Console(stderr=True, force_terminal=False)  # lines, since others write there too
     with Terminal(algebra, recipe, run.seeds, console) as terminal:
         train_seeds(algebra, run.seeds, recipe=recipe, out=run.folder, observers=[terminal])
 
 
-def _join(run: Run, parts: Sequence[Run]) -> None:
+def _join(run: TrainingRun, parts: Sequence[TrainingRun]) -> None:
     """Join the files of all parts into one run. Its description is written last, so that an
     interrupted join can be repeated.
     """

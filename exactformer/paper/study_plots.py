@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 from exactformer.baselines.recipe import RATES, recipe_for
 from exactformer.domains.catalog import CATALOG
-from exactformer.evaluate import interval
-from exactformer.palette import TASKS
 from exactformer.paper.baseline_records import SHIPPED
 from exactformer.paper.baseline_tables import TITLES
 from exactformer.paper.comparison import DEEP, TABLE_DEPTHS, count_at
 from exactformer.paper.drawing import NAMES, SMALL, constrained, writes
 from exactformer.paper.estimator_tables import factor_shares
 from exactformer.paper.files import find_record
+from exactformer.problems.accuracy import interval
+from exactformer.trace.palette import TASKS
 
 STYLES = {"learned": ("#4477aa", "-"), "rope": ("#ee8866", "--"), "fire": ("#228833", "-.")}
 STYLES |= {"crvnn": ("#aa3377", ":")}

@@ -17,7 +17,7 @@ from exactformer.paper.depth_table import table5, try_depths
 from exactformer.paper.end_to_end import end_to_end
 from exactformer.paper.estimator_tables import estimators
 from exactformer.paper.files import heading, quoted, table, write_both
-from exactformer.paper.runs import RUNS, Run, train_all
+from exactformer.paper.runs import RUNS, TrainingRun, train_all
 from exactformer.training.run import summary
 
 TOKENS_NOTE = """\
@@ -85,7 +85,9 @@ def table1(results: Path, quick: bool = False) -> list[Path]:
     seeds, count = published.SEEDS, published.PROBLEMS_PER_DEPTH
     if quick:
         seeds, count = seeds[:2], 10
-    runs = {task: Run(task, seeds, RUNS / ("quick" if quick else "") / task) for task in CATALOG}
+    runs = {
+        task: TrainingRun(task, seeds, RUNS / ("quick" if quick else "") / task) for task in CATALOG
+    }
     trained = train_all(list(runs.values()))
     header = ["task", "parameters", "certified", "needed a restart", "right", "paper's accuracy"]
     header += ["mean tokens (SD)", "paper's", "max tokens", "paper's"]

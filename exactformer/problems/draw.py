@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw, draw_balanced
 from exactformer.problems.prompts import prompt

@@ -7,13 +7,13 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from exactformer.atomic import new_file
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.data import Place, read_json, show
 from exactformer.domains.errors import ExpressionError, decode
 from exactformer.domains.formats.lines import Lines
-from exactformer.domains.plain import Place, read_json, show
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
+from exactformer.host.atomic import new_file
 from exactformer.problems.draw import VERSION, Problem
 
 FileFormat = Literal["jsonl", "tsv", "parquet"]

@@ -9,9 +9,9 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from exactformer.atomic import new_folder
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.plain import listed
+from exactformer.domains.data import listed
+from exactformer.host.atomic import new_folder
 from exactformer.problems import answers
 from exactformer.problems.depths import format_depths
 from exactformer.problems.draw import VERSION, Problem, problems

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.data import Place, show
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import Lines
-from exactformer.domains.plain import Place, show
-from exactformer.evaluate import commonest, interval, interval_in_words
+from exactformer.problems.accuracy import commonest, interval, interval_in_words
 from exactformer.problems.answers import RULES
 from exactformer.problems.files import json_line, read_problems
 from exactformer.problems.prompts import spellings

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
-from exactformer.domains.plain import listed
+from exactformer.domains.data import listed
 from exactformer.problems.answers import QUESTION
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out

@@ -24,7 +24,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
-from exactformer.optimizer import Adam
 from exactformer.protocol.data import (
     Batches,
     Problems,
@@ -33,8 +32,9 @@ from exactformer.protocol.data import (
     draw_depth_two,
     every,
 )
+from exactformer.protocol.optimizer import Adam
 from exactformer.protocol.recipe import Recipe
-from exactformer.protocol.state import Network, State
+from exactformer.protocol.state import Network, NetworkState
 
 BLOCKS = 20  # of epochs, after each of which the state is written and reported
 
@@ -45,7 +45,7 @@ class Trainer:
     """
 
     def __init__(
-        self, network: Network, recipe: Recipe, state: State, total: int, data: Batches
+        self, network: Network, recipe: Recipe, state: NetworkState, total: int, data: Batches
     ) -> None:
         self.network, self.state, self.data = network, state, data
         self.adam = Adam(
@@ -116,15 +116,15 @@ def train_network(
     device: torch.device,
     report: Callable[[str], None],
     about: Mapping[str, Any] = MappingProxyType({}),
-) -> State:
+) -> NetworkState:
     """Train, or resume, the run in `folder`; its file is written some BLOCKS times on the way.
     `about` is stored with the run, and must be equal to resume it.
     """
     path = None if folder is None else folder / "state.safetensors"
     header = {"recipe": asdict(recipe), "seeds": list(seeds), **about}
-    state = State.start(network, seeds, device)
+    state = NetworkState.start(network, seeds, device)
     if path is not None and path.exists():
-        state = State.read(path, header, state)
+        state = NetworkState.read(path, header, state)
     if state.epoch >= recipe.epochs:
         return state
     one = every(algebra, 1)
@@ -178,7 +178,12 @@ def train_network(
 
 @torch.no_grad()
 def _measure(
-    network: Network, recipe: Recipe, state: State, first: Batches, second: Batches, epoch: int
+    network: Network,
+    recipe: Recipe,
+    state: NetworkState,
+    first: Batches,
+    second: Batches,
+    epoch: int,
 ) -> Tensor:
     """Loss and accuracies after an epoch, (3, S); keeps the parameters of the best so far.
 

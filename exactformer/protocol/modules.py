@@ -16,7 +16,7 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.plain import show
+from exactformer.domains.data import show
 from exactformer.protocol.state import Inputs, Parameters
 
 MakeModule = Callable[[], nn.Module]

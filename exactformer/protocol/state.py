@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from exactformer.atomic import write_atomically
-from exactformer.domains.plain import Place
-from exactformer.weightfile import (
+from exactformer.domains.data import Place
+from exactformer.host.atomic import write_atomically
+from exactformer.weights.file import (
     content_sha256,
     pack_header,
     read_safetensors,
@@ -51,7 +51,7 @@ class Network(Protocol):
 
 
 @dataclass
-class State:
+class NetworkState:
     """The state needed to resume training; the seeds' axis comes first in every tensor."""
 
     parameters: Parameters
@@ -66,7 +66,7 @@ class State:
     curve: list[dict[str, Any]] = field(default_factory=list)
 
     @classmethod
-    def start(cls, network: Network, seeds: Sequence[int], device: torch.device) -> "State":
+    def start(cls, network: Network, seeds: Sequence[int], device: torch.device) -> "NetworkState":
         each = [network.initial(torch.Generator().manual_seed(seed)) for seed in seeds]
         stacked = {name: torch.stack([one[name] for one in each]).to(device) for name in each[0]}
         return cls(
@@ -91,7 +91,7 @@ class State:
         write_atomically(path, save(tensors, pack_header(header)))
 
     @classmethod
-    def read(cls, path: Path, header: dict[str, Any], start: "State") -> "State":
+    def read(cls, path: Path, header: dict[str, Any], start: "NetworkState") -> "NetworkState":
         """The state in a file. Its tensors must have the shapes of those of `start`."""
         try:
             found, tensors = read_safetensors(path, "pt", FORMAT)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
-from exactformer.domains.plain import expect, show
+from exactformer.domains.data import expect, show
 from exactformer.domains.reference import evaluate
-from exactformer.evaluate import (
+from exactformer.problems.accuracy import (
     BOOTSTRAP,
     WILSON,
     Predictor,

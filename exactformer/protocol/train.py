@@ -10,13 +10,13 @@ from torch import nn
 
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.catalog import describe
+from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import expect
 from exactformer.protocol.loop import train_network
 from exactformer.protocol.modules import MakeModule, ModuleNetwork
 from exactformer.protocol.predictor import Predictor
 from exactformer.protocol.recipe import FITTED, Recipe, default_recipe
-from exactformer.protocol.state import Network, State
+from exactformer.protocol.state import Network, NetworkState
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,9 @@ def train(
     return [_trained(network, algebra, state, i, seed) for i, seed in enumerate(seeds)]
 
 
-def _trained(network: Network, algebra: Algebra, state: State, row: int, seed: int) -> Trained:
+def _trained(
+    network: Network, algebra: Algebra, state: NetworkState, row: int, seed: int
+) -> Trained:
     best, last = (
         Predictor(network, algebra, {name: tensor[row : row + 1] for name, tensor in group.items()})
         for group in (state.best, state.parameters)

@@ -17,11 +17,11 @@ table, and `plots.py` draws it.
 """
 
 from exactformer.sweep.plan import Shard, plan
-from exactformer.sweep.results import Row, read_rows, write_results
+from exactformer.sweep.results import SettingRow, read_rows, write_results
 from exactformer.sweep.run import is_finished, run_shard, save_shard, sweep
 
 __all__ = [
-    "Row",
+    "SettingRow",
     "Shard",
     "is_finished",
     "plan",

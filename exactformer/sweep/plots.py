@@ -6,22 +6,22 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from exactformer.evaluate import interval
 from exactformer.paper.drawing import SMALL, constrained, drawn
+from exactformer.problems.accuracy import interval
 from exactformer.sweep.plan import setting_name
-from exactformer.sweep.results import Row
+from exactformer.sweep.results import SettingRow
 
 INK, PALE = "#4477aa", "#bbccdd"
 
 
-def plot(folder: Path, rows: Sequence[Row]) -> list[Path]:
+def plot(folder: Path, rows: Sequence[SettingRow]) -> list[Path]:
     """Write sweep.png and sweep.svg: the share of seeds that are certified, and at the first
     attempt, with 95% intervals; steps and margins of those as quartiles with the extremes.
     """
     return drawn("sweep", lambda: _figure(rows), folder, command="exactformer sweep")
 
 
-def _figure(rows: Sequence[Row]) -> Figure:
+def _figure(rows: Sequence[SettingRow]) -> Figure:
     figure = constrained(1.2 + 0.28 * len(rows), w_pad=0.08)
     success, steps, margin = figure.subplots(1, 3, sharey=True)
     for y, row in enumerate(rows):

@@ -12,8 +12,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from exactformer.evaluate import interval_in_words
 from exactformer.paper.files import quoted, table, write
+from exactformer.problems.accuracy import interval_in_words
 from exactformer.sweep.plan import Setting, Shard, setting_name
 from exactformer.training.run import finished_seed, seed_files
 from exactformer.training.workers import start_workers
@@ -25,7 +25,7 @@ ALONE_SECONDS = 3.0  # before processes check, too: so long they take to start
 
 
 @dataclass(frozen=True)
-class Row:
+class SettingRow:
     """The records of the seeds of one setting that have ended."""
 
     setting: Setting
@@ -57,7 +57,7 @@ class Row:
         return [*cells, steps, f"{median(margins):.2f}", f"{min(margins):.2f}"]
 
 
-def read_rows(folder: Path, shards: Sequence[Shard], workers: int = 1) -> list[Row]:
+def read_rows(folder: Path, shards: Sequence[Shard], workers: int = 1) -> list[SettingRow]:
     """One for each setting, with the seeds that have ended so far: those whose record, weights and
     proof are there. Files that do not agree, and a proof that is refused, are a ValueError. What
     takes longer is checked in `workers` processes, which makes no difference to the result.
@@ -74,7 +74,7 @@ def read_rows(folder: Path, shards: Sequence[Shard], workers: int = 1) -> list[R
     records: dict[Setting, list[dict[str, Any]]] = {}
     for shard, of_shard in zip(shards, checked, strict=True):
         records.setdefault(shard.setting, []).extend(of_shard)
-    return [Row(setting, of_setting) for setting, of_setting in records.items()]
+    return [SettingRow(setting, of_setting) for setting, of_setting in records.items()]
 
 
 def _checked_records(folder: Path, shard: Shard) -> list[dict[str, Any]]:
@@ -86,7 +86,7 @@ def _checked_records(folder: Path, shard: Shard) -> list[dict[str, Any]]:
     return records
 
 
-def write_results(folder: Path, rows: Sequence[Row]) -> list[Path]:
+def write_results(folder: Path, rows: Sequence[SettingRow]) -> list[Path]:
     """Write the table, in Markdown and CSV."""
     cells = [row.cells for row in rows]
     csv = "\n".join(quoted([HEADER, *cells])) + "\n"

@@ -13,11 +13,11 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from exactformer.atomic import write_atomically
-from exactformer.cluster import connected
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe
-from exactformer.progress import bar
+from exactformer.host.atomic import write_atomically
+from exactformer.host.cluster import connected
+from exactformer.host.progress import bar
 from exactformer.sweep.plan import Shard, plan
 from exactformer.training.record import read_record, write_record
 from exactformer.training.run import CHECKPOINT, seed_files, train_seeds

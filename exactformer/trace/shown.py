@@ -6,8 +6,8 @@ from html import escape
 from typing import Any, Generic, TypeVar
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.plain import listed
-from exactformer.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
+from exactformer.domains.data import listed
+from exactformer.trace.palette import KINDS, MARKED, PLAIN, Ink, Kind, cluster_ink, kind_of
 
 EMPTY_POSITION = "·"
 HOLE = "□"  # an inner span, in the text of the one around it

@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from exactformer.atomic import write_atomically
-from exactformer.domains.plain import Place
+from exactformer.domains.data import Place
+from exactformer.host.atomic import write_atomically
 from exactformer.training.record import finite
 from exactformer.training.state import Seed, State
-from exactformer.weightfile import (
+from exactformer.weights.file import (
     content_sha256,
     pack_header,
     read_safetensors,

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from exactformer.optimizer import Adam
+from exactformer.protocol.optimizer import Adam
 from exactformer.training.depth_one import Rows
 from exactformer.training.state import BATCHES, LEARNED, Seed
 

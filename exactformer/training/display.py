@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from exactformer.domains.algebra import Algebra
-from exactformer.progress import WIDE
+from exactformer.host.progress import WIDE
 from exactformer.training.recipe import EndToEnd, Recipe, count_bags
 from exactformer.training.run import Observer, Result
 from exactformer.training.state import State

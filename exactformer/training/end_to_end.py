@@ -20,9 +20,9 @@ from exactformer.certify import certify
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw, enumerate_depth, problems_of_depth
+from exactformer.host.threads import subnormals_as_zero
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import ternary
-from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import with_targets
 from exactformer.training.gates import gate_with_gradient, score_gradient, searched

@@ -23,7 +23,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import ternary
-from exactformer.optimizer import EPSILON, update_moments
+from exactformer.protocol.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.gates import rotations
 from exactformer.training.recipe import EstimatorName, Recipe

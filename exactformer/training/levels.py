@@ -26,11 +26,11 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_length
+from exactformer.host.threads import one_thread
 from exactformer.model.circuit import Weights
 from exactformer.model.levels import levels_of
 from exactformer.model.predict import predict
 from exactformer.model.quantize import ternary
-from exactformer.threads import one_thread
 from exactformer.training.estimators import ASKING, answered
 from exactformer.training.recipe import Recipe
 from exactformer.training.state import LEVELS, Memory, Trained, generator

@@ -16,10 +16,10 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 
 from exactformer.certify import certify, findings_of_all
 from exactformer.domains.algebra import Algebra
+from exactformer.host.threads import subnormals_as_zero
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
-from exactformer.threads import subnormals_as_zero
 from exactformer.training.depth_one import depth_one_rows, rank_errors
 from exactformer.training.depth_one_steps import Batches, DepthOneSteps, DrawnBatches
 from exactformer.training.depth_two import gate_problem, right_of

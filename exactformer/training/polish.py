@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
+from exactformer.host.threads import subnormals_as_zero
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
-from exactformer.optimizer import EPSILON
-from exactformer.threads import subnormals_as_zero
+from exactformer.protocol.optimizer import EPSILON
 from exactformer.training.depth_one import Rows
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat

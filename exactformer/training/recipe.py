@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.plain import listed, suggestion
+from exactformer.domains.data import listed, suggestion
 from exactformer.domains.sampling import problems_of_depth
 from exactformer.domains.units import slots_of
 from exactformer.model.architecture import Activation, paper_architecture

@@ -10,8 +10,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from exactformer.atomic import write_atomically
-from exactformer.domains.plain import Place, read_bytes, read_json
+from exactformer.domains.data import Place, read_bytes, read_json
+from exactformer.host.atomic import write_atomically
 
 VERDICTS = ("exact", "inexact", "undecided")
 COUNTS = ("seed", "attempt", "step", "steps_in_all", "rows_right", "rows")

@@ -22,15 +22,15 @@ import torch
 
 import exactformer
 from exactformer.api import Model
-from exactformer.atomic import remove_unfinished
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_LEARNED, MOST_NUMBERS, require
 from exactformer.domains.catalog import describe
-from exactformer.domains.plain import Place, expect, read_bytes, read_json
+from exactformer.domains.data import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
+from exactformer.host.atomic import remove_unfinished
+from exactformer.host.threads import one_thread
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.storage import from_file, to_file
-from exactformer.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.depth_one import padded
 from exactformer.training.end_to_end import EndToEndTrainer
@@ -56,7 +56,7 @@ from exactformer.training.record import (
 )
 from exactformer.training.state import State, Trained, begin
 from exactformer.verify import ProofRejected, verify
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 
 RUN = "run.json"
 CHECKPOINT = "checkpoint.safetensors"

@@ -17,7 +17,7 @@ from exactformer.model.architecture import Activation, paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import binary, ternary
-from exactformer.optimizer import Adam
+from exactformer.protocol.optimizer import Adam
 from exactformer.training.depth_one import padded
 from exactformer.training.recipe import EndToEnd, Recipe
 

@@ -66,10 +66,10 @@ plain notation, dense vectors in narrow formats, the units' read-out inside the 
 `product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
-  - this folder, and numpy's and Python's whole numbers under it;
+  - this folder but for `coq.py`, and numpy's and Python's whole numbers under it;
   - the algebra: `domains/algebra.py`, `rules.py` and `units.py` for what the tables and rules are,
     `catalog.py` for what a built-in name stands for, or else one's own file (`--algebra`);
-  - the readers of files: `weightfile.py` and the safetensors library, and SHA-256;
+  - the readers of files: `weights/file.py` and the safetensors library, and SHA-256;
   - that `model/circuit.py`, `exact.py`, `feedforward.py` and `encode.py` compute what the argument
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
     with brute force and with other settings, `attacks/` on other machines); for iterations by the

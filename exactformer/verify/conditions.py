@@ -13,7 +13,7 @@ from exactformer.verify.levels import Grouping, check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
 from exactformer.verify.rows import WrongRow, every_case, every_receipt, look_up, wrong_rows
 from exactformer.verify.units import wrong_lists, wrong_units
-from exactformer.weightfile import FEEDFORWARDS, Arrays, feedforward_of
+from exactformer.weights.file import FEEDFORWARDS, Arrays, feedforward_of
 
 EXACT_NARROW = 2**8  # whole numbers up to here are exact in bfloat16, float16 and float32
 MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counted exactly

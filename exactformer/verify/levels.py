@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.bounds import require
-from exactformer.weightfile import Arrays
+from exactformer.weights.file import Arrays
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class Run:
+class OperatorRun:
     """Consecutive operators: a binary one with its operand, or none, followed by prefix
     operators.
     """
@@ -128,8 +128,8 @@ class Run:
     binary: int | None
     prefix: tuple[int, ...] = ()
 
-    def then(self, u: int) -> "Run":
-        return Run(self.binary, (*self.prefix, u))
+    def then(self, u: int) -> "OperatorRun":
+        return OperatorRun(self.binary, (*self.prefix, u))
 
     def with_operands(self, p: int, first: T | None, second: T, third: T) -> list[T | int]:
         """The text of the run with operands: `first binary prefix ... second p third`."""
@@ -143,7 +143,7 @@ def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     gate = Gate(*(arrays[name].astype(np.int64) for name in ("G_L", "directions")))
     binary = np.flatnonzero(algebra.declared_levels[1]).tolist()
     pairs = [
-        (Run(o), p)
+        (OperatorRun(o), p)
         for o, p in product(binary, binary)
         if gate.left_first(o, p) != declared.left_first(o, p)
     ]
@@ -172,7 +172,7 @@ def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     return Grouping(tuple(harmless), tuple(wrong))
 
 
-def every_run(algebra: Algebra, declared: Gate, gate: Gate) -> Iterator[tuple[Run, int]]:
+def every_run(algebra: Algebra, declared: Gate, gate: Gate) -> Iterator[tuple[OperatorRun, int]]:
     """Each prefix operator with each level that the gate can give it, at the end of a run of
     operators that the parser accepts.
     """
@@ -180,10 +180,10 @@ def every_run(algebra: Algebra, declared: Gate, gate: Gate) -> Iterator[tuple[Ru
     binary_levels = sorted({declared.binary(o) for o in binary})
     # By what the next operator depends on: declared level, the gate's, and whether a looser one is
     # refused whatever it is.
-    runs = {(0, 0, False): Run(None)}
+    runs = {(0, 0, False): OperatorRun(None)}
     for o in binary:
         level = gate.binary(o) + gate.groups_left(o)
-        runs.setdefault((declared.binary(o), level, declared.groups_left(o)), Run(o))
+        runs.setdefault((declared.binary(o), level, declared.groups_left(o)), OperatorRun(o))
     seen: set[tuple[int, int]] = set()
     for (d, e, refuses), run in (waiting := list(runs.items())):
         for u in prefix:
@@ -217,7 +217,9 @@ def _differing(u: NDArray, p: NDArray) -> list[tuple[int, ...]]:
     return [tuple(operands) for operands in differs[:MOST_KEPT].tolist()]
 
 
-def _examples(algebra: Algebra, run: Run, p: int, operands: tuple[int, ...]) -> Iterator[list[int]]:
+def _examples(
+    algebra: Algebra, run: OperatorRun, p: int, operands: tuple[int, ...]
+) -> Iterator[list[int]]:
     """The expressions with these operands around p, for every choice of the run's own operands."""
     *first, a, b = (FIRST_VALUE + operand for operand in operands)
     firsts = first or ([None] if run.binary is None else algebra.value_ids[:MOST_KEPT])
@@ -225,7 +227,7 @@ def _examples(algebra: Algebra, run: Run, p: int, operands: tuple[int, ...]) -> 
         yield run.with_operands(p, value, a, b)
 
 
-def _pattern(algebra: Algebra, run: Run, p: int) -> str:
+def _pattern(algebra: Algebra, run: OperatorRun, p: int) -> str:
     """The pattern of a run in words, such as `a + b * c`."""
     names = iter("abc")
     first = None if run.binary is None else next(names)

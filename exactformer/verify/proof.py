@@ -10,9 +10,9 @@ from typing import Any
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe, is_built_in
-from exactformer.domains.plain import read_bytes, read_json
+from exactformer.domains.data import read_bytes, read_json
 from exactformer.verify.conditions import Findings, check
-from exactformer.weightfile import WeightFile
+from exactformer.weights.file import WeightFile
 
 FORMAT = "exactformer proof 2"
 

@@ -10,7 +10,7 @@ from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.rules import operand_keys
 from exactformer.domains.units import slots_of, units_of
 from exactformer.verify.rows import WrongRow
-from exactformer.weightfile import FEEDFORWARDS, Arrays
+from exactformer.weights.file import FEEDFORWARDS, Arrays
 
 SHORT_LISTS = 2_000  # of operands, of each operator: all there are, from the shortest on
 LONG_LISTS = 200  # random ones of up to LONGEST operands

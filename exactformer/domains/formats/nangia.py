@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
+from exactformer.domains.data import listed, suggestion
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import listed, suggestion
 from exactformer.domains.rules import count_keys, operand_keys
 
 DIGITS = tuple("0123456789")

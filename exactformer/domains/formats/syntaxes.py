@@ -5,10 +5,10 @@ from typing import Literal
 
 from exactformer.domains import syntax as native
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.data import suggestion
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.nangia import parse_nangia
 from exactformer.domains.formats.python import parse_python
-from exactformer.domains.plain import suggestion
 
 Syntax = Literal["native", "python", "nangia"]
 

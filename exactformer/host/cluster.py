@@ -167,7 +167,7 @@ def _on_node() -> Callable[[dict[str, str], bytes, bytes], tuple[Any, str | None
 
     def run(expected: dict[str, str], call: bytes, shard: bytes) -> tuple[Any, str | None]:
         try:
-            from exactformer.cluster import run_here
+            from exactformer.host.cluster import run_here
         except ImportError as error:
             from socket import gethostname
 
@@ -211,7 +211,7 @@ def versions() -> dict[str, str]:
 
 def _code() -> str:
     """A hash of this package's code, which changes more often than its version."""
-    digest, package = hashlib.sha256(), Path(__file__).parent
+    digest, package = hashlib.sha256(), Path(__file__).parent.parent
     for path in sorted(package.rglob("*.py")):
         digest.update(path.relative_to(package).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())

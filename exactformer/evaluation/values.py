@@ -74,7 +74,7 @@ class Evaluator:
 
     def outcome(self, expression: Expression) -> "Outcome":
         """The transformer's value of an expression, with its iterations."""
-        from exactformer.progress import bar
+        from exactformer.host.progress import bar
 
         total = work(expression, self.iterations or "depth")
         with bar() as tell:
@@ -90,7 +90,7 @@ class Evaluator:
         if fast and syntax == "native":
             from exactformer.engine.rows import all_right
             from exactformer.engine.stream import rows_of_file, window_size
-            from exactformer.progress import bar, is_typed
+            from exactformer.host.progress import bar, is_typed
 
             with opened(path) as file, bar(shown=not is_typed(str(path))) as tell:
                 size = size_of(file)
@@ -100,7 +100,7 @@ class Evaluator:
                 yield from (rows.values for rows in all_right(str(path), blocks, keep_going=on))
         elif fast and syntax == "nangia":
             from exactformer.engine.nangia_rows import values_of_file
-            from exactformer.progress import bar, is_typed
+            from exactformer.host.progress import bar, is_typed
 
             with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:
                 for numbers in values_of_file(fast, file, keep_going=on):
@@ -136,7 +136,7 @@ class Evaluator:
         """Expressions of a file, None for a bad line if it keeps going; what begins an error about
         each, and what to call with the fraction of them that is done.
         """
-        from exactformer.progress import bar, is_typed
+        from exactformer.host.progress import bar, is_typed
 
         read = READERS[syntax]
         with Lines.of(path) as file, bar(shown=not is_typed(str(path))) as tell:

@@ -9,10 +9,10 @@ No torch in here: to evaluate with weights that are known to be certified, the n
 from pathlib import Path
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.plain import suggestion
-from exactformer.weightfile import WeightFile, stored
+from exactformer.domains.data import suggestion
+from exactformer.weights.file import WeightFile, stored
 
-SHIPPED = Path(__file__).parent / "weights"  # DOMAIN/NAME.safetensors
+SHIPPED = Path(__file__).parent  # DOMAIN/NAME.safetensors
 KINDS = ("closed", "units", "table", "fitted", "dense")  # of weights that are written down
 CONSTRUCTED = ("constructed", *(f"constructed/{kind}" for kind in KINDS))
 FOLDER_WEIGHTS = "model.safetensors"  # in a folder of a model, as on Hugging Face's hub
@@ -56,8 +56,8 @@ def _missing(name: str, domain: str | None) -> ValueError:
         known = shipped_names(domain)
         expected = f"constructed, {', '.join([*known, 'or a file'])}"
     else:
-        folders = sorted(SHIPPED.iterdir())
-        known = [f"{each.name}/{own}" for each in folders for own in shipped_names(each.name)]
+        files = sorted(SHIPPED.glob("*/*.safetensors"))
+        known = [f"{file.parent.name}/{file.stem}" for file in files]
         expected = "a file, or shipped weights such as boolean/7520"
     if Path(name).is_dir():
         return ValueError(

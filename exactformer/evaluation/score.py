@@ -36,14 +36,14 @@ from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName, EngineUsed
 from exactformer.model.iterations import require_feasible
-from exactformer.named import find_weights, is_constructed
 from exactformer.problems.files import is_rows
+from exactformer.weights.named import find_weights, is_constructed
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
     from exactformer.engine.nangia_rows import Readings
     from exactformer.engine.rows import Numbers
-    from exactformer.progress import Tell
+    from exactformer.host.progress import Tell
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress

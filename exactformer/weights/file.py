@@ -17,7 +17,6 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from exactformer.atomic import write_atomically
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import (
     LONGEST_TENSORS,
@@ -26,8 +25,9 @@ from exactformer.domains.bounds import (
     MOST_OPERATORS,
     require,
 )
-from exactformer.domains.plain import Place, read_json, show
+from exactformer.domains.data import Place, read_json, show
 from exactformer.domains.units import slots_of
+from exactformer.host.atomic import write_atomically
 
 Arrays = dict[str, NDArray]  # tensors by name
 

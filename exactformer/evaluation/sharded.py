@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from exactformer.api import Model
-from exactformer.cluster import Cluster, connected
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats.blocks import Kept
 from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
 from exactformer.engine.choice import EngineUsed, on_cpu_only
-from exactformer.named import find_weights, is_constructed
-from exactformer.progress import Tell, bar, is_typed
-from exactformer.score import Block, Score, Tally, Task, Uses, score_lines
-from exactformer.values import Evaluator
+from exactformer.evaluation.score import Block, Score, Tally, Task, Uses, score_lines
+from exactformer.evaluation.values import Evaluator
+from exactformer.host.cluster import Cluster, connected
+from exactformer.host.progress import Tell, bar, is_typed
+from exactformer.weights.named import find_weights, is_constructed
 
 if TYPE_CHECKING:
     from exactformer.engine.rows import Numbers
@@ -69,9 +69,8 @@ class OnCluster:
 
 
 def score(address: str, task: Task, progress: Tell) -> Score:
-    """Score a file on a cluster, with the result of `exactformer.score.score`. The file is read
-    here; if only all of it says which weights it needs, its rows are kept here until all have been
-    read.
+    """Score a file on a cluster, with the result of `score` on one machine. The file is read here;
+    if only all of it says which weights it needs, its rows are kept until all have been read.
     """
     with connected(address) as cluster, Kept[list[bytes]]() as kept:
         cut, size, unit = parts(task.file), _size(task.file), "bytes"

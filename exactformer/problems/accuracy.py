@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.data import show
 from exactformer.domains.expression import Expression
-from exactformer.domains.plain import show
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 

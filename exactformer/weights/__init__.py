@@ -1,0 +1,1 @@
+"""Weights files: their format, the names that users give them, and those that are shipped."""
