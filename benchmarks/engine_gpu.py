@@ -31,7 +31,6 @@ from torch import Tensor
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.expression import packs
 from exactformer.engine.gpu import CupyLauncher, GpuEngine
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
@@ -108,7 +107,7 @@ class Trees:
         for token, symbol in enumerate(algebra.vocabulary):
             data = symbol.encode()
             spellings[token, : len(data) + 1] = [len(data), *data]
-        spaced = not packs(algebra)
+        spaced = not algebra.packs
         room = int(spellings[ids[:1_000_000], 0].mean() * 1.05 * len(ids)) + spaced * len(ids)
         out = np.empty(room + 1000, dtype=np.uint8)
         count = ctypes.c_int64(len(ids))

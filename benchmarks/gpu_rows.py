@@ -32,7 +32,6 @@ from torch import Tensor
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.domains.expression import packs
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu_rows import GpuRows, RowLayout
 from exactformer.engine.read_off import read_off
@@ -104,7 +103,7 @@ class Maker:
             *map(_pointer, (least, most)),
             ctypes.c_uint64(length),
             *map(_pointer, (np.array(tables, dtype=np.uint8), offsets, spellings)),
-            int(not packs(algebra)),
+            int(not algebra.packs),
             ctypes.c_uint8(MALFORMED),
             *map(_pointer, (text, codes, count)),
         )

@@ -1,4 +1,4 @@
-"""The Python interface: a model is an algebra with weights, wherever these came from."""
+"""The Python interface: a model is a domain with weights, wherever these came from."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
 import torch
 
 from exactformer.certify import Certificate, certify, findings
-from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra, algebra_of
 from exactformer.domains.data import expect, require_device, show, suggestion
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.syntax import parse
 from exactformer.engine.choice import EngineName, on_cpu_only, require_transformer, soon_made
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
-from exactformer.model import construct as by_hand
-from exactformer.model.circuit import Weights
+from exactformer.model.construct import MAKERS
 from exactformer.model.iterations import (
     MOST_WORK,
     Iterations,
@@ -30,7 +30,7 @@ from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import from_file, to_file
 from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace
 from exactformer.verify import Findings
-from exactformer.weights.named import is_constructed, read_weights, shipped_names
+from exactformer.weights.named import is_constructed, read_weights
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -44,22 +44,27 @@ FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 @dataclass(frozen=True, eq=False)
 class Model(Remembering):
-    """A transformer for an algebra. Calling it on the text of an expression runs it.
+    """A transformer for an algebra, or for a domain of another kind. Calling it on a text runs it.
 
-    Two are equal if they have the same algebra and the same weights, wherever these came from.
+    Two are equal if they have the same domain and the same weights, wherever these came from.
     """
 
-    algebra: Algebra
-    weights: Weights
+    domain: Domain
+    weights: Any  # a `Gated`, such as the `Weights` of an algebra
     origin: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        expect(self.algebra, Algebra, AN_ALGEBRA)
+        expect(self.domain, Domain, AN_ALGEBRA)
+
+    @property
+    def algebra(self) -> Algebra:
+        """The domain, which must be an algebra."""
+        return algebra_of(self.domain)
 
     @remembered
     def sha256(self) -> str:
-        """Hash of the model's weights file, which covers the algebra and all that computes."""
-        return to_file(self.algebra, self.weights, {}).sha256
+        """Hash of the model's weights file, which covers the domain and all that computes."""
+        return to_file(self.domain, self.weights, {}).sha256
 
     def __eq__(self, other: object) -> bool:
         return self.sha256 == other.sha256 if isinstance(other, Model) else NotImplemented
@@ -72,7 +77,7 @@ class Model(Remembering):
         facts += [f"{name} {fact}" for name, fact in self.origin.items() if name != "made"]
         device = self.weights.device.type
         facts += [] if device == "cpu" else [f"on {device}"]
-        return f"Model({self.algebra.name}: {', '.join(facts)[:80]})"
+        return f"Model({self.domain.name}: {', '.join(facts)[:80]})"
 
     def __call__(self, text: Text) -> str:
         """The value that the transformer itself gives one expression, one iteration for each level.
@@ -173,7 +178,7 @@ class Model(Remembering):
     @remembered
     def _engine_soon_made(self) -> "CpuEngine | None":
         try:
-            return self._engine if soon_made(self.algebra) else None
+            return self._engine if soon_made(self.domain) else None
         except ValueError:
             return None
 
@@ -183,7 +188,7 @@ class Model(Remembering):
         from exactformer.engine.device import DeviceEngine
         from exactformer.engine.read_off import read_off
 
-        automaton = read_off(self.algebra, self.weights, self._findings)
+        automaton = read_off(self.domain, self.weights, self._findings)
         device = self.weights.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
@@ -204,7 +209,7 @@ class Model(Remembering):
         single value.
         """
         expressions = self._prepare(expressions, iterations)
-        return predict(self.algebra, self.weights, expressions, dtype, iterations)
+        return predict(self.domain, self.weights, expressions, dtype, iterations)
 
     def outcomes(
         self,
@@ -220,13 +225,13 @@ class Model(Remembering):
         """
         expressions = self._prepare(expressions, iterations)
         return require_outcomes(
-            self.algebra, self.weights, expressions, places, most_work, tell, iterations
+            self.domain, self.weights, expressions, places, most_work, tell, iterations
         )
 
     def _prepare(
         self, expressions: Sequence[Expression], iterations: Iterations
     ) -> list[Expression]:
-        """Parse expressions of this algebra; a ValueError if the iterations need exact weights and
+        """Parse expressions of this domain; a ValueError if the iterations need exact weights and
         these are not.
         """
         if isinstance(expressions, str | bytes | Expression):
@@ -239,7 +244,7 @@ class Model(Remembering):
         cannot be composed.
         """
         check_iterations(iterations)
-        if layer_of(self.algebra, iterations).proved and not self._findings.exact:
+        if layer_of(self.domain, iterations).proved and not self._findings.exact:
             raise ValueError(
                 f"iterations by the logarithm need weights that are certified exact; not so here: "
                 f"{'; '.join(self._findings.failed)}. "
@@ -268,7 +273,7 @@ class Model(Remembering):
         """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
         expression = self._expression(text)
         self._require_exact(iterations)
-        return trace(self.algebra, self.weights, expression, iterations, observe)
+        return trace(self.domain, self.weights, expression, iterations, observe)
 
     def run(
         self,
@@ -286,7 +291,7 @@ class Model(Remembering):
         """
         expression = self._expression(text)
         self._require_exact(iterations)
-        return run(self.algebra, self.weights, expression, patch, iterations, pattern=pattern)
+        return run(self.domain, self.weights, expression, patch, iterations, pattern=pattern)
 
     def module(
         self,
@@ -301,7 +306,7 @@ class Model(Remembering):
         """
         self._require_exact(iterations)
         return LayerModule(
-            self.algebra,
+            self.domain,
             self.weights,
             iterations,
             straight_through=straight_through,
@@ -309,11 +314,11 @@ class Model(Remembering):
         )
 
     def _expression(self, text: Text) -> Expression:
-        expression = text if isinstance(text, Expression) else parse(self.algebra, text)
-        if expression.algebra is not self.algebra and expression.algebra != self.algebra:
+        expression = text if isinstance(text, Expression) else parse(self.domain, text)
+        if expression.domain is not self.domain and expression.domain != self.domain:
             raise ValueError(
-                f"expected an expression of {self.algebra.name!r}, "
-                f"found one of {expression.algebra.name!r}"
+                f"expected an expression of {self.domain.name!r}, "
+                f"found one of {expression.domain.name!r}"
             )
         return expression
 
@@ -335,12 +340,12 @@ class Model(Remembering):
 
     @remembered
     def _certificate(self) -> Certificate:
-        return certify(self.algebra, self.weights, self._findings)
+        return certify(self.domain, self.weights, self._findings)
 
     @remembered
     def _findings(self) -> Findings:
         """The findings of the finite check alone, which is all that the fast engine needs."""
-        return findings(self.algebra, self.weights)
+        return findings(self.domain, self.weights)
 
     def to(self, device: torch.device | str) -> "Model":
         expect(device, (str, torch.device), "a device such as 'cpu' or 'cuda'")
@@ -350,16 +355,16 @@ class Model(Remembering):
         except (RuntimeError, AssertionError) as error:  # what torch raises where there is none
             reason = str(error).splitlines()[0]
             raise ValueError(f"the device {str(device)!r} cannot be used: {reason}") from None
-        return Model(self.algebra, weights, self.origin)
+        return Model(self.domain, weights, self.origin)
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
         expect(path, (str, PathLike), "the path of a file to write")
-        to_file(self.algebra, fixed(self.weights), self.origin).write(Path(path))
+        to_file(self.domain, fixed(self.weights), self.origin).write(Path(path))
 
 
 def construct(
-    algebra: Algebra, feedforward: FeedforwardKind | None = None, *, dense: bool = False
+    domain: Domain, feedforward: FeedforwardKind | None = None, *, dense: bool = False
 ) -> Model:
     """A model written down without training.
 
@@ -369,26 +374,12 @@ def construct(
                   units and table that is possible; `origin` says which.
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
-    expect(algebra, Algebra, AN_ALGEBRA)
-    if feedforward == "fitted":
-        if "fitted" not in shipped_names(algebra.name):
-            raise ValueError(
-                f"no fitted perceptron is shipped for {algebra.name!r}; with the paper's routing "
-                f"none can exist for arithmetic (docs/why.md says why): use closed or table"
-            )
-        model = load(f"{algebra.name}/fitted")
-        if model.algebra != algebra:
-            raise ValueError(f"the fitted perceptron is for another algebra named {algebra.name!r}")
-        made, weights = feedforward, model.weights
-    else:
-        made, f = by_hand.feedforward(algebra, feedforward)
-        weights = by_hand.assemble(algebra, f)
-    if dense:
-        weights = by_hand.dense(weights, torch.Generator().manual_seed(0))
-    return Model(algebra, weights, {"made": "constructed", "feedforward": made})
+    expect(domain, Domain, AN_ALGEBRA)
+    made, weights = MAKERS[domain.kind](domain, feedforward, dense)
+    return Model(domain, weights, {"made": "constructed", "feedforward": made})
 
 
-def load(name: str | Path, algebra: Algebra | None = None) -> Model:
+def load(name: str | Path, algebra: Domain | None = None) -> Model:
     """A model by the name of its weights.
 
     name      of shipped weights, such as "boolean/7520", or of a weights file. With an algebra,
@@ -399,7 +390,7 @@ def load(name: str | Path, algebra: Algebra | None = None) -> Model:
     """
     expect(name, (str, Path), "the name of shipped weights or a path")
     if algebra is not None:
-        expect(algebra, Algebra, AN_ALGEBRA)
+        expect(algebra, Domain, AN_ALGEBRA)
     if is_constructed(name):
         if algebra is None:
             file = f"; a file of this name is './{name}'" if Path(name).is_file() else ""
@@ -411,4 +402,4 @@ def load(name: str | Path, algebra: Algebra | None = None) -> Model:
             return construct(algebra, dense=True)
         return construct(algebra, cast(FeedforwardKind | None, kind))
     file = read_weights(name, algebra)
-    return Model(file.algebra, from_file(file), file.origin)
+    return Model(file.domain, from_file(file), file.origin)

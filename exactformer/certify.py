@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactformer.domains.algebra import FIRST_VALUE, Algebra
-from exactformer.domains.expression import Expression, span_tokens
+from exactformer.domains.domain import Domain
+from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.sampling import draw, enumerate_length
+from exactformer.domains.sampling import DRAWN, enumerate_length
 from exactformer.host.atomic import write_atomically
-from exactformer.model.circuit import Weights
+from exactformer.model.gated import Gated
 from exactformer.model.predict import predict
 from exactformer.model.remembered import fixed
 from exactformer.model.storage import to_file
@@ -46,7 +46,7 @@ class Counterexample:
 @dataclass(frozen=True)
 class Certificate:
     verdict: Literal["exact", "inexact", "undecided"]
-    algebra: Algebra
+    domain: Domain
     weights_sha256: str
     findings: Findings
     counterexample: Counterexample | None = None
@@ -54,7 +54,7 @@ class Certificate:
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain data: a proof's fields, and some more for people."""
         findings = self.findings
-        data = proof_of(self.algebra, self.weights_sha256, findings) | {
+        data = proof_of(self.domain, self.weights_sha256, findings) | {
             "format": FORMAT if self.verdict == "exact" else FAULT,
             "verdict": self.verdict,
             "wrong_rows": len(findings.wrong_rows),
@@ -72,7 +72,7 @@ class Certificate:
         findings = self.findings
         right = findings.rows - len(findings.wrong_rows)
         return (
-            f"Certificate({self.algebra.name}: {self.verdict}, {right} of {findings.rows} "
+            f"Certificate({self.domain.name}: {self.verdict}, {right} of {findings.rows} "
             f"{findings.checked} right, margin {float(findings.smallest_margin):.6g})"
         )
 
@@ -105,97 +105,94 @@ class Certificate:
     def save(self, path: Path) -> None:
         """Write the proof that `verify` accepts; for weights without one, write all findings."""
         if self.verdict == "exact":
-            data = proof_of(self.algebra, self.weights_sha256, self.findings)
+            data = proof_of(self.domain, self.weights_sha256, self.findings)
         else:
             data = self.to_dict()
         write_atomically(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
 
 
-def certify(algebra: Algebra, weights: Weights, found: Findings | None = None) -> Certificate:
+def certify(domain: Domain, weights: Gated, found: Findings | None = None) -> Certificate:
     """`found` is what the finite check of these weights said, where it was made already."""
     weights = fixed(weights)
-    sha256, found = to_file(algebra, weights, {}).sha256, found or findings(algebra, weights)
+    sha256, found = to_file(domain, weights, {}).sha256, found or findings(domain, weights)
     if found.exact:
-        return Certificate("exact", algebra, sha256, found)
-    example = find_counterexample(algebra, weights, _suspects(algebra, found))
+        return Certificate("exact", domain, sha256, found)
+    example = find_counterexample(domain, weights, _suspects(domain, found))
     verdict = "inexact" if example else "undecided"
-    return Certificate(verdict, algebra, sha256, found, example)
+    return Certificate(verdict, domain, sha256, found, example)
 
 
-def require_exact(algebra: Algebra, weights: Weights) -> Certificate:
+def require_exact(domain: Domain, weights: Gated) -> Certificate:
     """A certificate for those who write weights and say that they are exact: made anew from the
     weights that are written, whatever was found before. Weights without a proof are a ValueError.
     """
-    found = findings(algebra, weights)
+    found = findings(domain, weights)
     if not found.exact:
         raise ValueError(
             f"expected weights that are certified exact, found others: {'; '.join(found.failed)}; "
             f"`certify` tells more"
         )
-    return certify(algebra, weights, found)
+    return certify(domain, weights, found)
 
 
-def findings(algebra: Algebra, weights: Weights) -> Findings:
+def findings(domain: Domain, weights: Gated) -> Findings:
     """The finite check alone: quick, and no search for a counterexample."""
-    return findings_of_all(algebra, [weights])[0]
+    return findings_of_all(domain, [weights])[0]
 
 
-def findings_of_all(algebra: Algebra, seeds: Sequence[Weights]) -> list[Findings]:
+def findings_of_all(domain: Domain, seeds: Sequence[Gated]) -> list[Findings]:
     """The findings of many weights, whose exact arithmetic runs over all of them together."""
-    files = [to_file(algebra, weights, {}) for weights in seeds]
-    return check_all(algebra, [(file.arrays, file.activation) for file in files])
+    files = [to_file(domain, weights, {}) for weights in seeds]
+    return check_all(domain, [(file.arrays, file.activation) for file in files])
 
 
 def find_counterexample(
-    algebra: Algebra, weights: Weights, suspects: Sequence[Expression] = ()
+    domain: Domain, weights: Gated, suspects: Sequence[Expression] = ()
 ) -> Counterexample | None:
     """An expression whose value the model gets wrong. It is the first wrong suspect, or a shorter
     one if the search over all short expressions finds one.
     """
-    known = _first_wrong(algebra, weights, sorted(suspects, key=len)[:AT_MOST])
+    known = _first_wrong(domain, weights, sorted(suspects, key=len)[:AT_MOST])
     exhaustive = True
-    for expressions, whole_length in _candidates(algebra):
+    for expressions, whole_length in _candidates(domain):
         longer = known and expressions and len(expressions[0]) >= len(known.expression)
         if longer or (known and not exhaustive):
             break
         exhaustive &= whole_length
-        if example := _first_wrong(algebra, weights, expressions):
+        if example := _first_wrong(domain, weights, expressions):
             return replace(example, shortest=exhaustive)
     return known and replace(known, shortest=exhaustive)
 
 
-def _suspects(algebra: Algebra, found: Findings) -> list[Expression]:
-    """Expressions whose only span has a wrong row, and those that the level gate groups wrongly."""
-    texts = [
-        tuple(span_tokens(algebra, row.operator, [FIRST_VALUE + i for i in row.operands]))
-        for row in found.wrong_rows
-        if row.operator is not None
+def _suspects(domain: Domain, found: Findings) -> list[Expression]:
+    """The expressions that the findings name, which the weights may have wrong."""
+    return [
+        Expression(domain, np.array(ids, dtype=np.int16)) for ids in dict.fromkeys(found.suspects)
     ]
-    texts += [example.ids for example in found.grouping.wrong] if found.grouping else []
-    return [Expression(algebra, np.array(ids, dtype=np.int16)) for ids in dict.fromkeys(texts)]
 
 
 def _first_wrong(
-    algebra: Algebra, weights: Weights, expressions: Sequence[Expression]
+    domain: Domain, weights: Gated, expressions: Sequence[Expression]
 ) -> Counterexample | None:
     """The first expression whose value the model gets wrong."""
     for start in range(0, len(expressions), BATCH):
         batch = expressions[start : start + BATCH]
-        for expression, found in zip(batch, predict(algebra, weights, batch), strict=True):
+        for expression, found in zip(batch, predict(domain, weights, batch), strict=True):
             if found != (expected := evaluate(expression)):
                 return Counterexample(expression, expected, found, shortest=False)
     return None
 
 
-def _candidates(algebra: Algebra) -> Iterator[tuple[list[Expression], bool]]:
+def _candidates(domain: Domain) -> Iterator[tuple[list[Expression], bool]]:
     """Batches of expressions to try, and whether each completes or continues a length."""
     for length in range(1, LONGEST + 1):
-        source = enumerate_length(algebra, length)
+        source = enumerate_length(domain, length)
         tried = islice(source, AT_MOST)
         while batch := list(islice(tried, BATCH)):
             yield batch, True
         if next(source, None) is not None:
             yield [], False
-    rng = np.random.default_rng(0)
-    for depth in DEEPER:
-        yield draw(algebra, depth, 200, rng), False
+    if (draw := DRAWN.get(domain.kind)) is not None:
+        rng = np.random.default_rng(0)
+        for depth in DEEPER:
+            yield draw(domain, depth, 200, rng), False

@@ -182,8 +182,6 @@ def test_equal_when_equally_defined():
 def test_facts_about_the_whole():
     assert [a.ordered for a in (boolean(), MINUS, ENDS, KLEENE)] == [False, True, True, False]
     assert [a.empty_after_close for a in (boolean(), listops(), ENDS)] == [False, True, True]
-    with pytest.raises(AttributeError, match="empty_after_close"):
-        _ = boolean().closing_slot
     assert [a.max_fan_in for a in (boolean(), listops(), ENDS)] == [2, 3, 3]
     assert boolean().token_ids["AND"] == boolean().vocabulary.index("&")
     assert listops().token_ids["["] == listops().token_ids["("]

@@ -1,4 +1,4 @@
-"""What differs between notations is asked of the notation: elsewhere, no code names one."""
+"""What differs between notations, or between kinds of domains, is asked of them or of a table."""
 
 import ast
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ DECIDE = {
     "verify/coq.py": "the notations that the extracted checker reads",
     "problems/folders.py": "words of a data set's card",
 }
-# Tables by layer, of which one has the name of its notation.
-BY_LAYER = {"model/layers.py", "trace/runs.py"}
+# Tables by layer, of which one has the name of the notation that it reads.
+BY_LAYER = {"model/layers.py", "model/iterations.py", "engine/build.py", "trace/runs.py"}
 # The same words for something else, or the notation of an algebra that is made there.
 OTHER_MEANINGS = {"domains/catalog.py", "domains/precedence.py", "explorer/page.py"}
 
@@ -49,6 +49,36 @@ def questions(source: str) -> Iterator[int]:
                 yield node.lineno
             case ast.Constant(value=str(name)) if name in NOTATIONS:
                 yield node.lineno
+
+
+def asks_for_kind(source: str) -> Iterator[int]:
+    """The lines that ask of which kind a domain is: by its class, or by comparing its kind."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Call(func=ast.Name(id="isinstance"), args=[_, asked]):
+                if {"Algebra", "Domain"} & {
+                    n.id for n in ast.walk(asked) if isinstance(n, ast.Name)
+                }:
+                    yield node.lineno
+            case ast.Compare(left=left, comparators=others):
+                kinds = [s for s in (left, *others) if isinstance(s, ast.Attribute)]
+                if any(s.attr == "kind" and "domain" in ast.dump(s.value) for s in kinds):
+                    yield node.lineno
+
+
+def test_only_domains_ask_for_the_kind_of_a_domain() -> None:
+    asked = {
+        str(path.relative_to(PACKAGE)): list(asks_for_kind(path.read_text(encoding="utf-8")))
+        for path in PACKAGE.rglob("*.py")
+    }
+    asking = {path: lines for path, lines in asked.items() if lines}
+    assert asking.keys() == {"domains/algebra.py"}, asking
+
+
+def test_a_question_for_the_kind_is_found() -> None:
+    for question in ("isinstance(x, (str, Algebra))", "model.domain.kind == word"):
+        assert list(asks_for_kind(question)) == [1]
+    assert not list(asks_for_kind("TABLE[domain.kind](domain)\nweights.kind == 'table'"))
 
 
 def test_nobody_else_asks_for_a_notation() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import exactformer as ef
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import algebra_sha256, find_algebra, is_built_in
+from exactformer.domains.catalog import domain_sha256, find_algebra, is_built_in
 from exactformer.domains.definition import DefinitionError
 from exactformer.domains.precedence import Direction, Level
 from tests.plain_algebras import ALGEBRAS, EXAMPLES, MODULO7
@@ -32,12 +32,12 @@ def test_levels_make_a_difference():
     data = MODULO7.to_dict()
     data["precedence"][0]["direction"] = "right"
     assert Algebra.from_dict(data) != MODULO7
-    assert algebra_sha256(Algebra.from_dict(data)) != algebra_sha256(MODULO7)
+    assert domain_sha256(Algebra.from_dict(data)) != domain_sha256(MODULO7)
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_other_algebras_are_written_as_before(name):
-    assert algebra_sha256(find_algebra(name)) == KNOWN[name]
+    assert domain_sha256(find_algebra(name)) == KNOWN[name]
 
 
 def test_levels_by_token():

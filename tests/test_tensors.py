@@ -11,7 +11,8 @@ from exactformer.interp import module
 from exactformer.model import storage
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weights.file import FEEDFORWARDS, GATES, TensorSpec, WeightFile
+from exactformer.weights.file import WeightFile
+from exactformer.weights.tensors import ALGEBRA_GATES, FEEDFORWARDS, TensorSpec
 from tests.algebras import MINUS
 
 MODELS = {
@@ -24,7 +25,7 @@ MODELS = {
 
 
 def test_every_gate_of_the_weights_is_in_the_table():
-    assert {field.name for field in fields(Weights)} - {"f"} == GATES.keys()
+    assert {field.name for field in fields(Weights)} - {"f"} == ALGEBRA_GATES.keys()
 
 
 @pytest.mark.parametrize("made", [MLP, Table, Units])
@@ -41,7 +42,7 @@ def test_types_are_those_of_the_table(name):
     tensors = weights.gates | dict(zip(specs, weights.f.tensors.values(), strict=True))
     arrays = storage.to_file(MODELS[name].algebra, weights, {}).arrays
     assert tensors.keys() == arrays.keys()
-    for tensor, spec in ((tensor, (GATES | specs)[tensor]) for tensor in tensors):
+    for tensor, spec in ((tensor, (ALGEBRA_GATES | specs)[tensor]) for tensor in tensors):
         assert arrays[tensor].dtype == spec.stored
         assert tensors[tensor].dtype == getattr(torch, spec.in_model or spec.stored)
 
@@ -57,9 +58,8 @@ class WithOneMore(Weights):
 def one_more(monkeypatch) -> ef.Model:
     """A model of such weights, with the gate's line in the table."""
     spec = TensorSpec("D pairs", "int16", "float32", optional=True)
-    monkeypatch.setitem(GATES, "G_X", spec)
-    for reader in (storage, module):
-        monkeypatch.setattr(reader, "Weights", WithOneMore)
+    monkeypatch.setitem(ALGEBRA_GATES, "G_X", spec)
+    monkeypatch.setitem(storage.WEIGHTS, "algebra", WithOneMore)
     model = MODELS["closed"]
     gate = torch.arange(2.0 * model.weights.D).view(-1, 2) - 300
     return ef.Model(model.algebra, WithOneMore(**vars_of(model.weights), G_X=gate))
@@ -103,6 +103,6 @@ def test_a_gate_with_a_line_in_the_table_is_checked(one_more, wrong, message, tm
 
 
 def test_a_gate_without_a_line_in_the_table_is_not_left_out_in_silence(one_more, monkeypatch):
-    monkeypatch.delitem(GATES, "G_X")
+    monkeypatch.delitem(ALGEBRA_GATES, "G_X")
     with pytest.raises(KeyError, match="G_X"):
         storage.to_file(one_more.algebra, one_more.weights, {})

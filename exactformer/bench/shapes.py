@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.expression import packs
 from exactformer.evaluation.values import spelt
 
 Ids = NDArray[np.int16]
@@ -139,5 +138,5 @@ def _spans(
 
 def text_of(algebra: Algebra, ids: Ids) -> bytes:
     """Canonical text, equal to `str` of an expression, made by array operations."""
-    space = "" if packs(algebra) else " "
+    space = "" if algebra.packs else " "
     return spelt(ids, [symbol + space for symbol in algebra.vocabulary]).encode().rstrip()

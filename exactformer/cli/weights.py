@@ -187,7 +187,7 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Re-check a proof in exact arithmetic, without torch and without the model's code."""
-    from exactformer.domains.catalog import algebra_sha256, is_built_in
+    from exactformer.domains.catalog import domain_sha256, is_built_in
     from exactformer.verify import ProofRejected
     from exactformer.verify import verify as check_proof
     from exactformer.verify.coq import PROOF, NotCovered, check_with_kernel, find_kernel
@@ -209,9 +209,9 @@ def verify(
         said = json.dumps({"accepted": False, "reason": shown})
         print(said if as_json else f"rejected: {shown}")
         raise Exit(1) from None
-    name, sha256 = findings.algebra.name, algebra_sha256(findings.algebra)
+    name, sha256 = findings.domain.name, domain_sha256(findings.domain)
     origin = "as asked for" if algebra else "not built in"
-    if is_built_in(findings.algebra):
+    if is_built_in(findings.domain):
         origin = "built in"
     reason = f"{findings.rows} {findings.checked}, margin {float(findings.smallest_margin):.6g}"
     reason += ", and exact by the extracted checker" if checker else ""

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,15 @@ from exactformer.domains.bounds import (
     require,
 )
 from exactformer.domains.data import Place, listed
+from exactformer.domains.domain import Domain
+from exactformer.domains.grammar import Grammar
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.notation import NOTATIONS, Notation
 from exactformer.domains.operators import Operator, read_operator
 from exactformer.domains.precedence import Direction, Level, read_levels
 from exactformer.domains.rules import RuleTable, count_keys, operand_keys
 from exactformer.domains.symbols import CLOSE as CLOSE
-from exactformer.domains.symbols import FIRST_VALUE, NAME_IN_WORDS, is_name, symbol_fault
+from exactformer.domains.symbols import EMPTY, FIRST_VALUE, NAME_IN_WORDS, is_name, symbol_fault
 from exactformer.domains.symbols import OPEN as OPEN
 
 Ints = NDArray[np.int64]
@@ -40,7 +42,7 @@ SHOWN_SYMBOLS = 12  # symbols of a list that one line about an algebra shows
 
 
 @dataclass(frozen=True)
-class Algebra:
+class Algebra(Domain):
     """Values, operators on them, and how expressions are written down.
 
     notation    "infix": `(a op b)` and `(op a)`, so arities 1 and 2; "prefix": `( op a b ... )`;
@@ -48,6 +50,8 @@ class Algebra:
     spellings   other ways to write a token of the vocabulary, accepted when reading.
     precedence  in plain notation only: the levels of its operators, the loosest first.
     """
+
+    kind = "algebra"
 
     name: str
     values: tuple[str, ...]
@@ -260,6 +264,15 @@ class Algebra:
             return self
         return Algebra(self.name, self.values, self.operators, full, self.spellings)
 
+    def has_spans_of(self, other: Domain) -> bool:
+        full = self.parenthesized
+        return (
+            full is not self
+            and isinstance(other, Algebra)
+            and (other.notation, other.values, other.operators)
+            == (full.notation, full.values, full.operators)
+        )
+
     def require_parentheses(self, what: str) -> None:
         """Raise a ValueError in plain notation, for callers that only handle full parentheses."""
         if self.parenthesized is not self:
@@ -337,9 +350,47 @@ class Algebra:
         """Whether a zero vector follows each `)` so that neighbouring spans never touch."""
         return not self.notation.separates_operands
 
-    @property
-    def closing_slot(self) -> NoReturn:
-        raise AttributeError("Algebra.closing_slot is now Algebra.empty_after_close")
+    def positions(self, ids: NDArray[np.int16], lengths: Ints) -> tuple[NDArray[np.int16], Ints]:
+        """The token ids that the transformer reads: EMPTY follows each `)` where that is needed."""
+        if not self.empty_after_close:
+            return ids, lengths
+        closing = np.flatnonzero(ids == CLOSE)
+        closed = np.searchsorted(closing, np.cumsum(lengths))
+        return np.insert(ids, closing + 1, np.int16(EMPTY)), lengths + np.diff(closed, prepend=0)
+
+    def answers(self, tokens: Ints, lengths: Ints) -> list[str | None]:
+        """The value of each text of which a single value is left."""
+        last = np.append(tokens, CLOSE)[np.minimum(np.cumsum(lengths) - 1, len(tokens))]
+        single = (lengths == 1) & (last >= FIRST_VALUE) & (last < self.first_operator)
+        names = (*self.values, None)
+        return [names[i] for i in np.where(single, last - FIRST_VALUE, -1).tolist()]
+
+    def every(self, length: int) -> Iterator[tuple[int, ...]]:
+        return self.notation.every(self, length)
+
+    @cached_property
+    def grammar(self) -> Grammar:
+        return self.notation.grammar(self)
+
+    @cached_property
+    def packs(self) -> bool:
+        """Whether text can be read without spaces: every symbol is one character, and no operator
+        is a word. Values that never stand side by side may be letters or digits.
+        """
+        return (
+            self.notation.separates_operands
+            and all(len(symbol) == 1 for symbol in (*self.vocabulary, *self.lexicon.marks))
+            and not any(op.symbol in self.lexicon.words for op in self.operators)
+        )
+
+
+def algebra_of(domain: Domain) -> Algebra:
+    """The domain as an algebra; a ValueError for one of another kind, which has no values and no
+    operators.
+    """
+    if isinstance(domain, Algebra):
+        return domain
+    raise ValueError(f"expected an algebra, found {domain.name!r}, which is a {domain.kind}")
 
 
 def _some(symbols: Sequence[str]) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.data import expect, suggestion
+from exactformer.domains.domain import Domain
 from exactformer.domains.precedence import Level
 
 
@@ -184,31 +185,31 @@ def plain_counterpart(algebra: Algebra) -> str | None:
     return name if same else None
 
 
-def _is_named(algebra: Algebra) -> bool:
-    """Whether this algebra equals the built-in one, or the variant, that has its name."""
+def _is_named(domain: Domain) -> bool:
+    """Whether this domain equals the built-in one, or the variant, that has its name."""
     try:
-        return algebra == find_algebra(algebra.name)
+        return domain == find_algebra(domain.name)
     except ValueError:
         return False
 
 
-def is_built_in(algebra: Algebra) -> bool:
-    """Whether this algebra is built in. Raises a ValueError if it has the name of a built-in
+def is_built_in(domain: Domain) -> bool:
+    """Whether this domain is built in. Raises a ValueError if it has the name of a built-in
     algebra but differs from it.
     """
-    reserved = is_reserved(algebra.name)
-    if reserved and not _is_named(algebra):
-        raise ValueError(f"this is another algebra than the built-in {algebra.name!r} it names")
+    reserved = is_reserved(domain.name)
+    if reserved and not _is_named(domain):
+        raise ValueError(f"this is another algebra than the built-in {domain.name!r} it names")
     return reserved
 
 
-def algebra_sha256(algebra: Algebra) -> str:
-    return hashlib.sha256(json.dumps(algebra.to_dict(), sort_keys=True).encode()).hexdigest()
+def domain_sha256(domain: Domain) -> str:
+    return hashlib.sha256(json.dumps(domain.to_dict(), sort_keys=True).encode()).hexdigest()
 
 
-def describe(algebra: Algebra) -> dict[str, Any]:
-    """An algebra as a proof or a record stores it: a built-in one by its name and hash, any other
+def describe(domain: Domain) -> dict[str, Any]:
+    """A domain as a proof or a record stores it: a built-in one by its name and hash, any other
     in full.
     """
-    known = {"name": algebra.name, "sha256": algebra_sha256(algebra)}
-    return known | ({} if _is_named(algebra) else {"definition": algebra.to_dict()})
+    known = {"name": domain.name, "sha256": domain_sha256(domain)}
+    return known | ({} if _is_named(domain) else {"definition": domain.to_dict()})

@@ -6,25 +6,29 @@ Only the readers of text and the samplers make one; holding one means that it is
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-
-EMPTY = -1  # the id of a position that holds the zero vector instead of a token
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, algebra_of
+from exactformer.domains.domain import Domain
+from exactformer.domains.symbols import EMPTY as EMPTY
 
 
 @dataclass(frozen=True, eq=False)
 class Expression:
-    """A well-formed expression of an algebra, as its token ids in the order of the text."""
+    """A well-formed text of a domain, as its token ids in the order of the text."""
 
-    algebra: Algebra
+    domain: Domain
     ids: NDArray[np.int16]
 
     def __post_init__(self) -> None:
         self.ids.setflags(write=False)
+
+    @property
+    def algebra(self) -> Algebra:
+        """The domain, which must be an algebra."""
+        return algebra_of(self.domain)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -32,20 +36,20 @@ class Expression:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Expression):
             return NotImplemented
-        return self.algebra == other.algebra and np.array_equal(self.ids, other.ids)
+        return self.domain == other.domain and np.array_equal(self.ids, other.ids)
 
     def __hash__(self) -> int:
-        return hash((self.algebra, self.ids.tobytes()))
+        return hash((self.domain, self.ids.tobytes()))
 
     def __str__(self) -> str:
         """Canonical text: without spaces if that reads back unchanged, else with spaces."""
-        between = "" if packs(self.algebra) else " "
-        symbols = self.algebra.vocabulary
+        between = "" if self.domain.packs else " "
+        symbols = self.domain.vocabulary
         return between.join([symbols[i] for i in self.ids.tolist()])
 
     def __repr__(self) -> str:
         text = str(self)
-        return f"Expression({self.algebra.name}, {text if len(text) < 80 else text[:76] + ' ...'})"
+        return f"Expression({self.domain.name}, {text if len(text) < 80 else text[:76] + ' ...'})"
 
     @cached_property
     def nesting(self) -> NDArray[np.int32]:
@@ -95,30 +99,9 @@ class Expression:
     @property
     def positions(self) -> NDArray[np.int16]:
         """Token ids that the transformer reads: in prefix notation, EMPTY follows each `)`."""
-        if not self.algebra.empty_after_close:
-            return self.ids
-        closing = np.flatnonzero(self.ids == CLOSE)
-        return np.insert(self.ids, closing + 1, np.int16(EMPTY))
-
-    @property
-    def slots(self) -> NoReturn:
-        raise AttributeError("Expression.slots is now Expression.positions")
+        return self.domain.positions(self.ids, np.array([len(self)]))[0]
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
     """The tokens of a span of depth 1, in the order of the text."""
     return [OPEN, *algebra.notation.arrange(operator, operands), CLOSE]
-
-
-def packs(algebra: Algebra) -> bool:
-    """Whether the algebra's text can be read without spaces: every symbol is one character, and no
-    operator is a word.
-
-    Values that never stand side by side may be letters or digits.
-    """
-    lexicon = algebra.lexicon
-    return (
-        algebra.notation.separates_operands
-        and all(len(symbol) == 1 for symbol in (*algebra.vocabulary, *lexicon.marks))
-        and not any(op.symbol in lexicon.words for op in algebra.operators)
-    )

@@ -4,15 +4,19 @@ It shares nothing with the model: one pass from left to right with a stack, look
 the algebra's tables. In plain notation, what belongs together is found by precedence climbing.
 """
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Operator
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
 
 
 def evaluate(expression: Expression) -> str:
-    """The symbol of the expression's value."""
+    """The symbol of the expression's value; of a text of another domain, its answer."""
     expect(expression, Expression, "an Expression, which parse makes of text")
+    return REFERENCES[expression.domain.kind](expression)
+
+
+def _of_algebra(expression: Expression) -> str:
     return expression.algebra.values[ACCOUNTS[expression.algebra.notation.groups_by](expression)]
 
 
@@ -48,3 +52,4 @@ def _by_parentheses(expression: Expression) -> int:
 
 # The index of the value, by what groups operators.
 ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}
+REFERENCES = {Algebra.kind: _of_algebra}  # by the kind of domain

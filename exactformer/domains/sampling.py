@@ -14,7 +14,7 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 `parentheses`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.data import expect
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.span_sampling import arities_of, span
@@ -81,10 +82,10 @@ def problems_of_depth(algebra: Algebra, depth: int) -> int:
     return up_to - shallower
 
 
-def enumerate_length(algebra: Algebra, length: int) -> Iterator[Expression]:
-    """Every expression of exactly this many tokens, once each, in a fixed order, lazily."""
-    for tokens in algebra.notation.every(algebra, length):
-        yield Expression(algebra, np.array(tokens, dtype=np.int16))
+def enumerate_length(domain: Domain, length: int) -> Iterator[Expression]:
+    """Every text of exactly this many tokens, once each, in a fixed order, lazily."""
+    for tokens in domain.every(length):
+        yield Expression(domain, np.array(tokens, dtype=np.int16))
 
 
 def draw(
@@ -257,3 +258,7 @@ def _check(
     for name, share in {"leaf": leaf, "parentheses": parentheses}.items():
         if share is not None and not 0 <= share <= 1:
             raise ValueError(f"expected a probability `{name}` from 0 to 1, found {share}")
+
+
+# Random texts of a depth, by the kind of domain, where texts have depths.
+DRAWN: dict[str, Callable[..., list[Expression]]] = {Algebra.kind: draw}

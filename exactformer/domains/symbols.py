@@ -7,6 +7,7 @@ from exactformer.domains.bounds import LONGEST_NAME, LONGEST_SYMBOL
 
 # Token ids of every vocabulary, as in the paper's Sigma: `(`, `)`, the values, the operators.
 OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
+EMPTY = -1  # the id of a position that holds the zero vector instead of a token
 
 NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 NAME_IN_WORDS = f"1 to {LONGEST_NAME} letters a-z, digits, hyphens and underscores"

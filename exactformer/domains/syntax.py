@@ -1,51 +1,44 @@
 """Reads the native syntax: text as expressions are printed, with free white space."""
 
-from functools import lru_cache
-
 import numpy as np
 
-from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.algebra import AN_ALGEBRA
 from exactformer.domains.data import expect, suggestion
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
-from exactformer.domains.grammar import UNKNOWN, Grammar
+from exactformer.domains.grammar import UNKNOWN
 
 
-@lru_cache(maxsize=64)
-def grammar_of(algebra: Algebra) -> Grammar:
-    """The grammar of the algebra's notation."""
-    return algebra.notation.grammar(algebra)
-
-
-def parse(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
+def parse(domain: Domain, text: str | bytes, *, first_line: int = 1) -> Expression:
     """Read one expression; white space is free. Raises `ExpressionError`.
 
     `first_line` is the line number of the text in the file it came from.
     """
-    expect(algebra, Algebra, AN_ALGEBRA)
+    expect(domain, Domain, AN_ALGEBRA)
     expect(text, (str, bytes), "the text of an expression")
     text = decode(text, first_line)
-    grammar = grammar_of(algebra)
-    words = algebra.lexicon.scanner.findall(text)
-    lookup = algebra.token_ids
+    grammar = domain.grammar
+    words = domain.lexicon.scanner.findall(text)
+    lookup = domain.token_ids
     ids = [lookup.get(word, UNKNOWN) for word in words]
     failure = grammar.first_error(ids)
     failure = grammar.first_mixed_brackets(words[: failure[0]] if failure else words) or failure
     if failure:
         place, problem = failure
-        matches = algebra.lexicon.scanner.finditer(text)  # words carry no offsets, to be quick
+        matches = domain.lexicon.scanner.finditer(text)  # words carry no offsets, to be quick
         match = next((match for i, match in enumerate(matches) if i == place), None)
-        found = describe(algebra, match[0] if match else None, empty=not words)
+        found = describe(domain, match[0] if match else None, empty=not words)
         offset = match.start() if match else len(text.rstrip())
         raise ExpressionError(problem.replace("{found}", found), text, offset, first_line)
-    return Expression(algebra, np.array(ids, dtype=np.int16))
+    return Expression(domain, np.array(ids, dtype=np.int16))
 
 
-def describe(algebra: Algebra, word: str | None, *, empty: bool) -> str:
+def describe(domain: Domain, word: str | None, *, empty: bool) -> str:
     """The end of an error message: the word that was found, the end of the text, or no text."""
     if word is None:
         return "found no text" if empty else "found the end of the text"
-    if word in algebra.token_ids:
+    if word in domain.token_ids:
         return f"found {quote(word)}"
-    names = [symbol for symbol in algebra.token_ids if symbol.isalpha()]
+    names = [symbol for symbol in domain.token_ids if symbol.isalpha()]
     return f"found {quote(word)}, which is no token{suggestion(word.upper(), names)}"

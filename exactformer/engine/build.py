@@ -8,14 +8,16 @@ grammar, the declared levels and whether the order of operands matters. So where
 to be certified, the algebra is enough. There is no torch in here.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import FIRST_VALUE, Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra, algebra_of
 from exactformer.domains.bounds import MOST_CASES
+from exactformer.domains.domain import Domain
 from exactformer.domains.grammar import DONE
 from exactformer.domains.grammar import START as SPAN_START
 from exactformer.domains.grammar import TOP as GRAMMAR_TOP
@@ -27,11 +29,15 @@ from exactformer.engine.plain import plain_automaton
 MOST_KEYS = MOST_CASES  # of one operator
 
 
-def build_automaton(algebra: Algebra, span_values: SpanValues) -> SpanAutomaton:
-    """The automaton of an algebra whose spans have these values."""
-    if algebra.precedence:
-        return plain_automaton(algebra, span_values)
-    return _Builder(algebra, span_values).build()
+def build_automaton(domain: Domain, span_values: SpanValues) -> SpanAutomaton:
+    """The automaton of a domain whose spans have these values."""
+    if not has_tables(domain):
+        raise ValueError(f"the fast engine has no tables for {domain.name!r}: use --engine model")
+    return AUTOMATA[domain.layer("depth")](algebra_of(domain), span_values)
+
+
+def has_tables(domain: Domain) -> bool:
+    return domain.layer("depth") in AUTOMATA
 
 
 def algebra_values(algebra: Algebra) -> SpanValues:
@@ -160,3 +166,10 @@ def _merge_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
         pairs = merged * (int(column.max()) + 2) + column + 1
         merged = np.unique(pairs, return_inverse=True)[1].reshape(-1)
     return merged, np.unique(merged, return_index=True)[1]
+
+
+# By the layer that reads the domain.
+AUTOMATA: dict[str, Callable[[Algebra, SpanValues], SpanAutomaton]] = {
+    "depth": lambda algebra, span_values: _Builder(algebra, span_values).build(),
+    "plain": plain_automaton,
+}

@@ -2,7 +2,9 @@
 
 from typing import Literal
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.domain import Domain
+from exactformer.engine.build import has_tables
 
 EngineName = Literal["auto", "fast", "model"]
 EngineUsed = Literal["fast", "model"]  # what gave values, as "engine" in JSON names it
@@ -19,10 +21,13 @@ def on_cpu_only(algebra: Algebra) -> bool:
     return algebra.layer("depth") in CPU_ONLY
 
 
-def soon_made(algebra: Algebra) -> bool:
+def soon_made(domain: Domain) -> bool:
     """Whether tables build in about a second. Those of operators of any number of operands do not:
     they cover some numbers only.
     """
+    if not has_tables(domain):
+        return False
+    algebra = algebra_of(domain)
     told_apart = algebra.ordered or algebra.notation.operands_before(2) > 0
     try:
         numbers = algebra.count_cases(every_order=told_apart) * len(algebra.vocabulary)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.errors import ExpressionError, decode
-from exactformer.domains.expression import Expression, packs
+from exactformer.domains.expression import Expression
 from exactformer.domains.formats.labelled import read_tsv_row
 from exactformer.domains.grammar import CLOSED, UNKNOWN, Grammar
-from exactformer.domains.syntax import describe, grammar_of, parse
+from exactformer.domains.syntax import describe, parse
 from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_shared
@@ -41,7 +41,7 @@ class CpuEngine:
         lexer = lexer_of(algebra)
         self.reads_bytes, self.look_ahead = lexer is not NO_LEXER, lexer.look_ahead
         square = "[" in algebra.spellings
-        packed = packs(algebra) and not square and _knows_before_operand(grammar_of(algebra))
+        packed = algebra.packs and not square and _knows_before_operand(algebra.grammar)
         self.tables = tables_of(automaton, lexer, packed=packed, square=square)
         self._symbols = np.array(algebra.values, dtype=object)
 
@@ -198,7 +198,7 @@ class CpuEngine:
         """The parser's error for the position where a reader stopped. Within a stream, `skipped`
         bytes came before `text`, and the last visible character ended at byte `visible`.
         """
-        grammar, algebra = grammar_of(self.algebra), self.algebra
+        grammar, algebra = self.algebra.grammar, self.algebra
         begin, row, depth = reader.position, reader.row, reader.depth
         state = int(self.automaton.grammar[row // self.tables.width])
         # In packed text a value is taken at once, even if a word goes on after it.

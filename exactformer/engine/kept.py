@@ -21,8 +21,9 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import algebra_sha256
+from exactformer.domains.algebra import algebra_of
+from exactformer.domains.catalog import domain_sha256
+from exactformer.domains.domain import Domain
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.build import algebra_values, build_automaton
 from exactformer.engine.choice import soon_made
@@ -44,13 +45,14 @@ PACKAGE = Path(__file__).parent.parent
 DECIDING = ("domains", "model", "verify", "certify.py", "weights/file.py")
 
 
-def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
+def find_tables(domain: Domain, weights: str) -> SpanAutomaton | None:
     """The tables of weights, by the name a user gives them, if these are known to be certified and
     the tables are soon made; else None. Weights that are missing, or for another algebra, are a
     ValueError.
     """
-    if not soon_made(algebra):
+    if not soon_made(domain):
         return None
+    algebra = algebra_of(domain)
     by_name = is_constructed(weights)
     if not is_certified(algebra, weights if by_name else read_weights(weights, algebra).sha256):
         return None
@@ -60,24 +62,24 @@ def find_tables(algebra: Algebra, weights: str) -> SpanAutomaton | None:
         return None
 
 
-def is_certified(algebra: Algebra, weights: str) -> bool:
+def is_certified(domain: Domain, weights: str) -> bool:
     """Whether weights, by their hash or one of `BY_NAME`, are known to be certified."""
     with suppress(OSError):
-        if line(algebra, weights).encode() in SHIPPED.read_bytes().splitlines():
+        if line(domain, weights).encode() in SHIPPED.read_bytes().splitlines():
             return True
-    file = _file(algebra, weights)
+    file = _file(domain, weights)
     return file is not None and _holds(*file)
 
 
-def keep_certified(algebra: Algebra, weights: str, sha256: str) -> None:
+def keep_certified(domain: Domain, weights: str, sha256: str) -> None:
     """Store for `find_tables` that weights were certified, if a folder can be written. `weights` is
     the name a user gives them. `sha256` is the hash of those that were certified: a file of that
     name may hold others by now.
     """
     by_name = is_constructed(weights)
-    if not soon_made(algebra) or (by_name and weights not in BY_NAME):
+    if not soon_made(domain) or (by_name and weights not in BY_NAME):
         return
-    if not (file := _file(algebra, weights if by_name else sha256)):
+    if not (file := _file(domain, weights if by_name else sha256)):
         return
     path, content = file
     with suppress(OSError, ValueError):  # no folder to write to: the next process certifies again
@@ -88,17 +90,17 @@ def keep_certified(algebra: Algebra, weights: str, sha256: str) -> None:
             old.unlink(missing_ok=True)
 
 
-def line(algebra: Algebra, weights: str) -> str:
+def line(domain: Domain, weights: str) -> str:
     """The line of a file that says that weights, by their hash or `BY_NAME`, were certified."""
-    return f"{algebra_sha256(algebra)} {weights}"
+    return f"{domain_sha256(domain)} {weights}"
 
 
-def _file(algebra: Algebra, weights: str) -> tuple[Path, bytes] | None:
+def _file(domain: Domain, weights: str) -> tuple[Path, bytes] | None:
     """The path of the file that says that weights were certified, named by the hash of its content,
     and that content; None if there is no folder for it.
     """
     try:
-        content = f"{FORMAT}\n{_code()}\n{line(algebra, weights)}\n".encode()
+        content = f"{FORMAT}\n{_code()}\n{line(domain, weights)}\n".encode()
         caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     except (OSError, RuntimeError):  # the code is there without its source, or there is no home
         return None

@@ -5,12 +5,15 @@ algebra's tables. `build.py` does the rest, and forgets the order of operands on
 certificate proves that the weights ignore it.
 """
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from exactformer.certify import findings
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, algebra_of
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import EMPTY
 from exactformer.engine.automaton import Keys, SpanAutomaton
 from exactformer.engine.build import build_automaton
@@ -21,23 +24,24 @@ from exactformer.verify import Findings
 NUMBERS_AT_ONCE = 1 << 21  # of the states of spans that run together; a few tensors have as many
 
 
-def read_off(algebra: Algebra, weights: Weights, found: Findings | None = None) -> SpanAutomaton:
+def read_off(domain: Domain, weights: Weights, found: Findings | None = None) -> SpanAutomaton:
     """The automaton of weights that are proved exact; a ValueError for others. `found` are the
     findings of the check, if it was made already.
     """
-    found = found or findings(algebra, weights)
+    found = found or findings(domain, weights)
     if not found.exact:
         raise ValueError(
             f"the fast engine needs weights that are certified exact; not so here: "
             f"{'; '.join(found.failed)}. "
             f"`exactformer certify` tells more, and --engine model runs them"
         )
-    return build_automaton(algebra, lambda op, keys: span_values(algebra, weights, op, keys))
+    return build_automaton(domain, partial(span_values, domain, weights))
 
 
 @torch.no_grad()
-def span_values(algebra: Algebra, weights: Weights, operator: int, keys: Keys) -> NDArray[np.int32]:
+def span_values(domain: Domain, weights: Weights, operator: int, keys: Keys) -> NDArray[np.int32]:
     """The values of spans with these operands, computed by one iteration of the model's layer."""
+    algebra = algebra_of(domain)
     ids = span_ids(algebra, operator, keys)
     values: list[NDArray[np.int32]] = []
     of_a_span = ids.shape[1] * len(algebra.vocabulary) * len(algebra.operators)

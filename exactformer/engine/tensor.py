@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-from exactformer.domains.expression import packs
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK, WORD
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.lexer import trie_of
@@ -174,7 +173,7 @@ class Words:
     def __init__(self, algebra: Algebra) -> None:
         lexicon = algebra.lexicon
         self.spellings = {s.encode(): token for s, token in algebra.token_ids.items()}
-        self.bytes_suffice = packs(algebra) and all(s.isascii() for s in algebra.vocabulary)
+        self.bytes_suffice = algebra.packs and all(s.isascii() for s in algebra.vocabulary)
         # A word for an operator may be one with the value before it, and brackets may be mixed.
         self.single = {
             s.encode(): token

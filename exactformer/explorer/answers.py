@@ -25,7 +25,7 @@ from exactformer.domains.sampling import draw, mean_tokens
 from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
-from exactformer.model.iterations import Iterations, by_depth
+from exactformer.model.iterations import Iterations, values_tried
 from exactformer.trace import EMPTY_POSITION, PlainStep, SpanStep, TraceStep
 from exactformer.trace.palette import kind_of
 
@@ -97,8 +97,8 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
             f"this expression has {len(expression):,} tokens, too many to draw: the page takes "
             f"{MOST_TOKENS:,}; exactformer eval has no such limit"
         )
-    values = len(expression.algebra.values)
-    if not by_depth(expression, iterations) and len(expression) * values**2 > MOST_TRIED:
+    values = values_tried(expression, iterations)
+    if len(expression) * values**2 > MOST_TRIED:
         raise TooLarge(
             f"too large to draw: {values:,} values would be tried in each of "
             f"{len(expression):,} positions; exactformer eval has no such limit"

@@ -22,8 +22,9 @@ from exactformer.explorer.certifier import Certify, Shown
 from exactformer.model.architecture import paper_architecture
 from exactformer.model.quantize import binary, ternary
 from exactformer.model.storage import from_file, to_file
-from exactformer.weights.file import FEEDFORWARDS, GATES, Arrays, WeightFile, stored
-from exactformer.weights.named import has_spans_of, is_constructed, read_weights, shipped_names
+from exactformer.weights.file import WeightFile
+from exactformer.weights.named import is_constructed, read_weights, shipped_names
+from exactformer.weights.tensors import ALGEBRA_GATES, FEEDFORWARDS, Arrays, stored
 
 KEPT = 64  # models in memory with their certificates; the seeds of random ones are many
 GRID = 64  # random weights are multiples of one over this: exact arithmetic is then quick
@@ -126,7 +127,7 @@ def _shipped(algebra: Algebra) -> list[str]:
     for name, make in CATALOG.items():
         if algebra == make():
             return shipped_names(name)
-        if has_spans_of(make(), algebra):
+        if algebra.has_spans_of(make()):
             return [f"{name}/{own}" for own in shipped_names(name)]
     return []
 
@@ -155,7 +156,7 @@ def random_weights(algebra: Algebra, seed: int) -> WeightFile:
 
     arrays: Arrays = {}
     for name, array in by_hand.arrays.items():
-        if name in GATES and GATES[name].logits:
+        if name in ALGEBRA_GATES and ALGEBRA_GATES[name].logits:
             logits = draw_numbers(*array.shape)
             discrete = (ternary if array.ndim == 1 else binary)(torch.from_numpy(logits))
             arrays |= stored(**{name: discrete.round().numpy()}) | {f"{name}_logits": logits}

@@ -16,7 +16,7 @@ from exactformer.domains.expression import EMPTY
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
 from exactformer.model.remembered import fixed
-from exactformer.weights.file import GATES
+from exactformer.weights.tensors import ALGEBRA_GATES
 
 LOWEST = -(1 << 40)  # below every depth
 
@@ -41,7 +41,7 @@ class IterationGraph(nn.Module):
                 f"a feedforward of the kind {type(f).__name__!r} cannot be expressed as a graph: "
                 f"expected a perceptron (closed, fitted or learned) or units"
             )
-        for name in GATES:
+        for name in ALGEBRA_GATES:
             gate = weights.gates.get(name)
             self.register_buffer(name, None if gate is None else gate.float().clone())
         self.slots = f.slots

@@ -13,17 +13,19 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import Algebra, algebra_of
 from exactformer.domains.data import expect, show, suggestion
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.syntax import parse
-from exactformer.model.circuit import Feedforward, Tap, Weights
-from exactformer.model.encode import NO_VALUE, initial_state, read_values
+from exactformer.model.circuit import Feedforward, Tap
+from exactformer.model.encode import initial_state, read_answers
 from exactformer.model.exact import product
 from exactformer.model.feedforward import MLP, Table, Units
+from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import PATTERN, layer_of
-from exactformer.weights.file import GATES
+from exactformer.weights.tensors import CONTENTS
 
 Key = tuple[int, str]  # an iteration, from 1, and a name of a tap; (0, "X") is the start
 Cache = dict[Key, Tensor]
@@ -49,20 +51,21 @@ class LayerModule(nn.Module):
 
     def __init__(
         self,
-        algebra: Algebra,
-        weights: Weights,
+        domain: Domain,
+        weights: Gated,
         iterations: Iterations = "depth",
         *,
         straight_through: bool = False,
         pattern: bool = False,
     ) -> None:
         super().__init__()
-        self.algebra = algebra
-        self.layer = layer_of(algebra, iterations)
+        self.domain = domain
+        self.kind: Callable[..., Any] = type(weights)  # of weights
+        self.layer = layer_of(domain, iterations)
         self.pattern = pattern
         if straight_through and not self.layer.straight_through:
             raise ValueError(
-                f"straight_through: the layer {algebra.layer(iterations)!r} composes values, which "
+                f"straight_through: the layer {domain.layer(iterations)!r} composes values, which "
                 f"have no gradient; that of iterations by the depth, in infix or prefix notation, "
                 f"passes gradients"
             )
@@ -73,16 +76,22 @@ class LayerModule(nn.Module):
             )
         self.straight_through = straight_through
         self.iteration = 0
-        for name in GATES:
+        for name in CONTENTS[domain.kind].gates:
             gate = weights.gates.get(name)
             self.register_buffer(name, None if gate is None else gate.detach().clone())
         self.f = _FeedforwardModule(weights.f)
         self.taps = nn.ModuleDict({name: nn.Identity() for name in self.layer.taps})
 
     @property
-    def weights(self) -> Weights:
-        """The weights as they are now, for `Model(module.algebra, module.weights)`."""
-        return Weights(**{name: getattr(self, name) for name in GATES}, f=self.f.feedforward)
+    def algebra(self) -> Algebra:
+        """The domain, which must be an algebra."""
+        return algebra_of(self.domain)
+
+    @property
+    def weights(self) -> Any:
+        """The weights as they are now, for `Model(module.domain, module.weights)`."""
+        gates = {name: getattr(self, name) for name in CONTENTS[self.domain.kind].gates}
+        return self.kind(**gates, f=self.f.feedforward)
 
     def encode(self, texts: Sequence[str | Expression]) -> tuple[Tensor, Tensor]:
         """The initial state of several expressions, and the mask of positions that are not
@@ -90,19 +99,18 @@ class LayerModule(nn.Module):
         """
         if isinstance(texts, str | Expression):
             raise TypeError(f"expected a list of expressions, found {show(texts)}")
-        expressions = [e if isinstance(e, Expression) else parse(self.algebra, e) for e in texts]
+        expressions = [e if isinstance(e, Expression) else parse(self.domain, e) for e in texts]
         for expression in expressions:
-            if expression.algebra != self.algebra:
+            if expression.domain != self.domain:
                 raise ValueError(
-                    f"expected expressions of {self.algebra.name!r}, "
-                    f"found one of {expression.algebra.name!r}"
+                    f"expected expressions of {self.domain.name!r}, "
+                    f"found one of {expression.domain.name!r}"
                 )
         return initial_state(expressions, self.weights)
 
     def decode(self, X: Tensor) -> list[str | None]:
         """The value left in each of several states; None unless there is exactly one token."""
-        found = read_values(X, self.weights, self.algebra).flatten().tolist()
-        return [None if value == NO_VALUE else self.algebra.values[value] for value in found]
+        return read_answers(X.flatten(0, -3), self.weights, self.domain)
 
     def forward(self, X: Tensor, inside: Tensor) -> Tensor:
         """Iterate until every sequence has halted, and return the last state."""
@@ -119,7 +127,7 @@ class LayerModule(nn.Module):
 
         tap, taken = Tap(see, self.pattern), 0
         self.iteration = 1
-        for step in self.layer.run(X, inside, weights, self.algebra, tap):
+        for step in self.layer.steps(X, inside, weights, self.domain, tap):
             X, taken = step.X, taken + 1
             self.iteration = taken + 1
         self.iteration = taken
@@ -199,8 +207,8 @@ class Run:
 
 @torch.no_grad()
 def run(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     expression: Expression,
     patch: Mapping[Key, Patch] | None = None,
     iterations: Iterations = "depth",
@@ -208,7 +216,7 @@ def run(
     pattern: bool = False,
 ) -> Run:
     """Run one expression, keep every intermediate, and patch those that are asked for."""
-    module = LayerModule(algebra, weights, iterations, pattern=pattern)
+    module = LayerModule(domain, weights, iterations, pattern=pattern)
     X, inside = initial_state([expression], weights)
     X, cache = module.run_with_cache(X, inside, patch, alone=True)
     return Run(module.decode(X)[0], module.iteration, cache)

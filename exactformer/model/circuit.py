@@ -76,13 +76,15 @@ class Weights(Gated):
 
     def to_dense(self, Y: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
         """One-hot rows times E, in float64."""
+        if self.E is None:
+            return Y
         if wants_gradient(self._dense_vectors):  # which no copy of E would be given
             return RowByRow(self._dense)(Y)
         return self._to_dense(Y)
 
     def to_one_hot(self, X: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
         """One-hot rows of dense ones: 1 where a row times E^T, in float64, exceeds one half."""
-        return self._to_one_hot(X)
+        return X if self.E is None else self._to_one_hot(X)
 
     @remembered
     def _to_dense(self) -> RowByRow:
@@ -344,10 +346,10 @@ def steps(
         X, iteration = step.X, iteration + 1
 
 
-def read_tokens(X: Tensor, weights: Weights) -> Tensor:
+def read_tokens(X: Tensor, weights: Gated) -> Tensor:
     """One-hot rows of a state, which may consist of dense vectors."""
-    return X if weights.E is None else weights.to_one_hot(X).to(X.dtype)
+    return weights.to_one_hot(X).to(X.dtype)
 
 
-def write_tokens(Y: Tensor, weights: Weights) -> Tensor:
-    return Y if weights.E is None else weights.to_dense(Y).to(Y.dtype)
+def write_tokens(Y: Tensor, weights: Gated) -> Tensor:
+    return weights.to_dense(Y).to(Y.dtype)

@@ -5,11 +5,12 @@ of Lemma 4: a perceptron for any finite table, with whole-number weights. `gated
 bags: it is for operators that follow a named rule, with as many operands as they like.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import combinations_with_replacement, pairwise
 from math import comb
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +23,9 @@ from exactformer.domains.data import suggestion
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
+from exactformer.model.gated import Gated
+from exactformer.model.storage import from_file
+from exactformer.weights.named import read_weights, shipped_names
 
 Codes = tuple[tuple[int, ...], ...]  # a whole number for each value, slot by slot
 
@@ -293,3 +297,32 @@ def dense(weights: Weights, generator: torch.Generator) -> Weights:
     D = weights.D
     E, _ = torch.linalg.qr(torch.randn(D, D, dtype=torch.float64, generator=generator))
     return replace(weights, E=E.to(torch.float32))
+
+
+def _for_algebra(algebra: Algebra, kind: str | None, is_dense: bool) -> tuple[str, Weights]:
+    if kind == "fitted":
+        made, weights = kind, _fitted(algebra)
+    else:
+        made, f = feedforward(algebra, kind)
+        weights = assemble(algebra, f)
+    return made, dense(weights, torch.Generator().manual_seed(0)) if is_dense else weights
+
+
+def _fitted(algebra: Algebra) -> Weights:
+    """The weights shipped with a fitted perceptron; a ValueError if there are none."""
+    if "fitted" not in shipped_names(algebra.name):
+        raise ValueError(
+            f"no fitted perceptron is shipped for {algebra.name!r}; with the paper's routing "
+            f"none can exist for arithmetic (docs/why.md says why): use closed or table"
+        )
+    file = read_weights(f"{algebra.name}/fitted")
+    if file.domain != algebra:
+        raise ValueError(f"the fitted perceptron is for another algebra named {algebra.name!r}")
+    return from_file(file)
+
+
+# Weights written down, with the name of their feedforward, by the kind of domain: of a domain, from
+# the name of a feedforward (None: the first possible one) and whether vectors are to be dense.
+MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
+    Algebra.kind: _for_algebra
+}

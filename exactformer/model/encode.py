@@ -8,9 +8,11 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, Algebra
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.model.circuit import Weights, read_tokens, write_tokens
+from exactformer.model.gated import Gated
 
 NO_VALUE = -1
 
@@ -21,16 +23,12 @@ MOST_OPERANDS = {torch.float32: 2**24, torch.float16: 2**11, torch.bfloat16: 2**
 def flat_positions(
     expressions: Sequence[Expression],
 ) -> tuple[NDArray[np.int16], NDArray[np.int64]]:
-    """The positions (`Expression.positions`) of expressions of one algebra, one after another, and
+    """The positions (`Expression.positions`) of expressions of one domain, one after another, and
     the length of each.
     """
     ids = np.concatenate([expression.ids for expression in expressions])
     lengths = np.array([len(expression.ids) for expression in expressions])
-    if not expressions[0].algebra.empty_after_close:
-        return ids, lengths
-    closing = np.flatnonzero(ids == CLOSE)
-    closed = np.searchsorted(closing, np.cumsum(lengths))
-    return np.insert(ids, closing + 1, np.int16(EMPTY)), lengths + np.diff(closed, prepend=0)
+    return expressions[0].domain.positions(ids, lengths)
 
 
 def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
@@ -52,7 +50,7 @@ def encode(
 
 
 def initial_state(
-    expressions: Sequence[Expression], weights: Weights, dtype: torch.dtype = torch.float32
+    expressions: Sequence[Expression], weights: Gated, dtype: torch.dtype = torch.float32
 ) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
     """The initial state of a batch and the mask of its positions, on the device of the weights."""
     require_countable(expressions, dtype)
@@ -68,13 +66,21 @@ def require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> 
     if not most:
         raise ValueError(f"expected float32, float16 or bfloat16, found {dtype}")
     for expression in expressions if max(len(e.ids) for e in expressions) > most else ():
-        bound = expression.algebra.max_fan_in
+        bound = expression.domain.max_fan_in
         if (bound is not None and bound <= most) or len(expression) <= most:
             continue
         if (widest := expression.widest) > most:
             raise ValueError(
                 f"a span of {expression!r} has {widest} operands: {dtype} counts {most}"
             )
+
+
+def read_answers(X: Float[Tensor, "B n D"], weights: Gated, domain: Domain) -> list[str | None]:
+    """The answer that is left in each sequence; None if what is left is no answer. A row with two
+    tokens counts as two tokens.
+    """
+    sequence, _, token = (read_tokens(X, weights) > 0).nonzero().cpu().numpy().T
+    return domain.answers(token, np.bincount(sequence, minlength=len(X)))
 
 
 def read_values(

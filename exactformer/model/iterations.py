@@ -6,7 +6,8 @@ layer (`speculate.py`), which tries each value in each position. Plain notation 
 (`precedence.py`), whose iterations are of the second kind, whatever is chosen.
 """
 
-from typing import Literal, get_args
+from collections.abc import Callable
+from typing import Literal, NamedTuple, get_args
 
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.data import show, suggestion
@@ -23,23 +24,43 @@ def check_iterations(iterations: str) -> None:
         raise ValueError(f"iterations: expected depth or log, found {show(iterations)}{hint}")
 
 
-def by_depth(expression: Expression, iterations: Iterations) -> bool:
-    """Whether the paper's layer is to run."""
-    return expression.algebra.layer(iterations) == "depth"
+class Cost(NamedTuple):
+    """The cost of a layer: how many iterations an expression takes at most, and how many values
+    each position is tried with; 0 if it is run as it is.
+    """
+
+    iterations: Callable[[Expression], int]
+    values: Callable[[Expression], int]
 
 
-def most_iterations(expression: Expression, iterations: Iterations) -> int:
-    """Number of iterations by depth; an upper bound on it for the logarithmic layer."""
-    if by_depth(expression, iterations):
-        return expression.depth
+def _logarithm(expression: Expression) -> int:
     ids = expression.ids
     values = int(((ids >= FIRST_VALUE) & (ids < expression.algebra.first_operator)).sum())
     return values.bit_length()  # 1 + floor(log2(values))
 
 
+_BY_LOGARITHM = Cost(_logarithm, lambda expression: len(expression.algebra.values))
+
+COSTS: dict[str, Cost] = {  # by layer
+    "depth": Cost(lambda expression: expression.depth, lambda expression: 0),
+    "log": _BY_LOGARITHM,
+    "plain": _BY_LOGARITHM,
+}
+
+
+def most_iterations(expression: Expression, iterations: Iterations) -> int:
+    """Number of iterations by depth; an upper bound on it for the other layers."""
+    return COSTS[expression.domain.layer(iterations)].iterations(expression)
+
+
+def values_tried(expression: Expression, iterations: Iterations) -> int:
+    """Number of values that each position is tried with; 0 if it is run as it is."""
+    return COSTS[expression.domain.layer(iterations)].values(expression)
+
+
 def work(expression: Expression, iterations: Iterations = "depth") -> int:
     """Upper bound on the transformer's work: positions of all iterations together."""
-    tried = 1 if by_depth(expression, iterations) else 1 + len(expression.algebra.values)
+    tried = 1 + values_tried(expression, iterations)
     return most_iterations(expression, iterations) * len(expression.positions) * tried
 
 
@@ -52,8 +73,8 @@ def require_feasible(
 ) -> None:
     """Refuse what would take hours, unless there is no bound; `instead` says what to do then."""
     if most is not None and work(expression, iterations) > most:
-        values = f" with {len(expression.algebra.values):,} values"
-        tried = "" if by_depth(expression, iterations) else values
+        values = values_tried(expression, iterations)
+        tried = f" with {values:,} values" if values else ""
         raise ValueError(
             f"{where}the transformer would take {most_iterations(expression, iterations):,} "
             f"iterations of {len(expression.positions):,} positions{tried} each, more than "

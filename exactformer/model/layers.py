@@ -6,11 +6,12 @@ This is the one place that knows which layers there are. An algebra names the la
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import algebra_of
+from exactformer.domains.domain import Domain
 from exactformer.model import circuit, precedence, speculate
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
@@ -20,10 +21,10 @@ PATTERN = "pattern"  # the tap of the attention pattern, which is computed on de
 
 @runtime_checkable
 class Steps(Protocol):
-    """The iterations of a layer from the state X, for an algebra of V values."""
+    """The iterations of a layer from the state X of texts of a domain, until all have halted."""
 
     def __call__(
-        self, X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+        self, X: Tensor, inside: Tensor, weights: Any, domain: Domain, tap: Tap = NO_TAP
     ) -> Iterator[Reduced]: ...
 
 
@@ -46,29 +47,23 @@ class Layer:
     proved: bool = False
     straight_through: bool = False
 
-    def run(
-        self, X: Tensor, inside: Tensor, weights: Weights, algebra: Algebra, tap: Tap = NO_TAP
-    ) -> Iterator[Reduced]:
-        """The iterations from the state X of expressions of an algebra, until all have halted."""
-        return self.steps(X, inside, weights, len(algebra.values), tap)
-
 
 def _by_depth(
-    X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+    X: Tensor, inside: Tensor, weights: Weights, domain: Domain, tap: Tap = NO_TAP
 ) -> Iterator[Reduced]:
     return circuit.steps(X, weights, inside, tap)
 
 
 def _by_logarithm(
-    X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+    X: Tensor, inside: Tensor, weights: Weights, domain: Domain, tap: Tap = NO_TAP
 ) -> Iterator[Reduced]:
-    return speculate.steps(X, weights, V, tap)
+    return speculate.steps(X, weights, len(algebra_of(domain).values), tap)
 
 
 def _in_plain_notation(
-    X: Tensor, inside: Tensor, weights: Weights, V: int, tap: Tap = NO_TAP
+    X: Tensor, inside: Tensor, weights: Weights, domain: Domain, tap: Tap = NO_TAP
 ) -> Iterator[Reduced]:
-    return precedence.steps(X, weights, V, tap)
+    return precedence.steps(X, weights, len(algebra_of(domain).values), tap)
 
 
 LAYERS: dict[str, Layer] = {
@@ -92,6 +87,6 @@ LAYERS: dict[str, Layer] = {
 }
 
 
-def layer_of(algebra: Algebra, iterations: Iterations) -> Layer:
-    """The layer that reads expressions of an algebra."""
-    return LAYERS[algebra.layer(iterations)]
+def layer_of(domain: Domain, iterations: Iterations) -> Layer:
+    """The layer that reads texts of a domain."""
+    return LAYERS[domain.layer(iterations)]

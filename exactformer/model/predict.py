@@ -4,22 +4,24 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import algebra_of
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.host.threads import one_thread
 from exactformer.model import packed
-from exactformer.model.circuit import Weights, finish
-from exactformer.model.encode import flat_positions, initial_state, read_values, require_countable
-from exactformer.model.iterations import Iterations, by_depth, most_iterations, require_feasible
+from exactformer.model.circuit import finish
+from exactformer.model.encode import flat_positions, initial_state, read_answers, require_countable
+from exactformer.model.gated import Gated
+from exactformer.model.iterations import Iterations, most_iterations, require_feasible
 from exactformer.model.kinds import Kinds
-from exactformer.model.layers import layer_of
+from exactformer.model.layers import Layer, layer_of
 from exactformer.model.remembered import fixed
 
 AT_ONCE = {"cpu": 1 << 17, "cuda": 1 << 23}  # tokens of one batch
@@ -36,8 +38,8 @@ class Outcome(NamedTuple):
 
 
 def predict(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     expressions: Sequence[Expression],
     dtype: torch.dtype = torch.float32,
     iterations: Iterations = "depth",
@@ -45,14 +47,12 @@ def predict(
     """The value that the model gives each expression; None if it does not end with a single
     value.
     """
-    names = (*algebra.values, None)  # NO_VALUE is -1
-    values, _ = _run(algebra, weights, expressions, dtype, iterations)
-    return [names[value] for value in values.tolist()]
+    return _run(domain, weights, expressions, dtype, iterations)[0]
 
 
 def outcomes(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     expressions: Sequence[Expression],
     dtype: torch.dtype = torch.float32,
     iterations: Iterations = "depth",
@@ -62,41 +62,43 @@ def outcomes(
     done since the last call: by the paper's layer each position counts once, by the others once an
     iteration.
     """
-    names = (*algebra.values, None)
-    values, taken = _run(algebra, weights, expressions, dtype, iterations, observe)
-    return [Outcome(names[v], t) for v, t in zip(values.tolist(), taken.tolist(), strict=True)]
+    answers, taken = _run(domain, weights, expressions, dtype, iterations, observe)
+    return [Outcome(*pair) for pair in zip(answers, taken.tolist(), strict=True)]
 
 
-Found = tuple[Int[Tensor, " B"], Int[Tensor, " B"]]  # values and iterations
+Found = tuple[list[str | None], Int[Tensor, " B"]]  # answers and iterations
 
 
 @torch.no_grad()
 def _run(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     expressions: Sequence[Expression],
     dtype: torch.dtype,
     iterations: Iterations,
     observe: Callable[[int], None] = lambda positions: None,
 ) -> Found:
-    """Values and iterations, in batches, by the weights as they are now."""
-    weights = fixed(weights)
-    if layer_of(algebra, iterations).packed:
+    """Answers and iterations, in batches, by the weights as they are now."""
+    weights, layer = fixed(weights), layer_of(domain, iterations)
+    if layer.packed:
         run, batches = _run_packed, _in_order(expressions, AT_ONCE[weights.device.type])
     else:
-        run, batches = partial(_run_padded, iterations), _similar(expressions)
-    values, taken = torch.empty(2, len(expressions), dtype=torch.int64)
+        run, batches = partial(_run_padded, layer), _similar(expressions)
+    answers: list[str | None] = [None] * len(expressions)
+    taken = torch.empty(len(expressions), dtype=torch.int64)
     for batch in batches:
-        places = torch.from_numpy(np.asarray(batch))
         chosen = [expressions[i] for i in batch]
-        found = run(algebra, weights, chosen, dtype, observe)
-        values[places], taken[places] = (part.cpu() for part in found)
-    return values, taken
+        found, taken[torch.from_numpy(np.asarray(batch))] = run(
+            domain, weights, chosen, dtype, observe
+        )
+        for i, answer in zip(batch, found, strict=True):
+            answers[i] = answer
+    return answers, taken
 
 
 def _run_packed(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Any,
     expressions: Sequence[Expression],
     dtype: torch.dtype,
     observe: Callable[[int], None],
@@ -119,28 +121,30 @@ def _run_packed(
         last, taken = packed.run(state, kinds, gone)
     observe(left)
     kinds.remember()
+    algebra = algebra_of(domain)
     values = kinds.alphabet.values(last.symbols, last.sequence[last.owner], len(taken), algebra)
-    return values, taken
+    names = (*algebra.values, None)  # NO_VALUE is -1
+    return [names[value] for value in values.tolist()], taken.cpu()
 
 
 def _run_padded(
-    iterations: Iterations,
-    algebra: Algebra,
-    weights: Weights,
+    layer: Layer,
+    domain: Domain,
+    weights: Gated,
     expressions: Sequence[Expression],
     dtype: torch.dtype,
     observe: Callable[[int], None],
 ) -> Found:
-    """The values and iterations by a layer that takes padded states."""
+    """Run one batch through a layer that takes padded states."""
     X, inside = initial_state(expressions, weights, dtype)
-    steps = layer_of(algebra, iterations).run(X, inside, weights, algebra)
+    steps = layer.steps(X, inside, weights, domain)
     X, taken = finish(X, steps, lambda: observe(inside.numel()))
-    return read_values(X, weights, algebra), taken
+    return read_answers(X, weights, domain), taken.cpu()
 
 
 def require_outcomes(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     expressions: Sequence[Expression],
     places: Sequence[str] | None = None,
     most_work: int | None = None,
@@ -154,10 +158,8 @@ def require_outcomes(
     places = places or [""] * len(expressions)
     for expression, place in zip(expressions, places, strict=True):
         require_feasible(expression, most_work, place, iterations)
-    total = sum(
-        len(e) * (1 if by_depth(e, iterations) else most_iterations(e, iterations))
-        for e in expressions
-    )
+    once = layer_of(domain, iterations).packed  # each position counts once
+    total = sum(len(e) * (1 if once else most_iterations(e, iterations)) for e in expressions)
     done = 0
 
     def observe(positions: int) -> None:
@@ -165,7 +167,7 @@ def require_outcomes(
         done += positions
         tell(min(1.0, done / total))  # padding counts, so the sum may exceed the estimate
 
-    found = outcomes(algebra, weights, expressions, iterations=iterations, observe=observe)
+    found = outcomes(domain, weights, expressions, iterations=iterations, observe=observe)
     for expression, place, outcome in zip(expressions, places, found, strict=True):
         if outcome.value is None:
             raise ValueError(

@@ -1,27 +1,25 @@
-"""Converts `Weights` to and from the arrays of a weights file."""
+"""Converts weights to and from the arrays of a weights file."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.domain import Domain
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
-from exactformer.weights.file import (
-    FEEDFORWARDS,
-    GATES,
-    Arrays,
-    TensorSpec,
-    WeightFile,
-    feedforward_of,
-)
+from exactformer.model.gated import Gated
+from exactformer.weights.file import WeightFile
+from exactformer.weights.tensors import CONTENTS, FEEDFORWARDS, Arrays, TensorSpec, feedforward_of
+
+WEIGHTS: dict[str, Callable[..., Any]] = {Algebra.kind: Weights}  # by the kind of domain
 
 
 def to_file(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     origin: Mapping[str, Any],
     logits: Mapping[str, torch.Tensor] | None = None,
 ) -> WeightFile:
@@ -31,12 +29,12 @@ def to_file(
     f = weights.f
     if not isinstance(f, MLP | Table | Units):
         raise TypeError(f"expected an MLP, a Table or Units, found {type(f).__name__}")
-    specs = GATES | FEEDFORWARDS[f.kind]
+    specs = CONTENTS[domain.kind].gates | FEEDFORWARDS[f.kind]
     tensors = weights.gates | dict(zip(FEEDFORWARDS[f.kind], f.tensors.values(), strict=True))
     arrays: Arrays = {name: _array(name, part, specs[name]) for name, part in tensors.items()}
     for name, tensor in (logits or {}).items():
         arrays[f"{name}_logits"] = tensor.detach().cpu().float().numpy()
-    return WeightFile(algebra, arrays, f.activation if isinstance(f, MLP) else None, origin)
+    return WeightFile(domain, arrays, f.activation if isinstance(f, MLP) else None, origin)
 
 
 def _array(name: str, tensor: torch.Tensor, spec: TensorSpec) -> NDArray:
@@ -52,9 +50,9 @@ def _array(name: str, tensor: torch.Tensor, spec: TensorSpec) -> NDArray:
     return stored.cpu().numpy()
 
 
-def from_file(file: WeightFile) -> Weights:
+def from_file(file: WeightFile) -> Any:
     kind, tensors = feedforward_of(file.arrays), {}
-    for name, spec in (GATES | FEEDFORWARDS[kind]).items():
+    for name, spec in (file.contents.gates | FEEDFORWARDS[kind]).items():
         if name in file.arrays:
             array = file.arrays[name].astype(spec.in_model or spec.stored, order="C")
             tensors[name] = torch.from_numpy(array)
@@ -62,5 +60,5 @@ def from_file(file: WeightFile) -> Weights:
     if kind == "perceptron":
         f = MLP(*parts, activation=file.activation)  # type: ignore[arg-type]  # the file checks it
     else:
-        f = Table(*parts) if kind == "table" else Units(*parts, D=len(file.algebra.vocabulary))
-    return Weights(**tensors, f=f)
+        f = Table(*parts) if kind == "table" else Units(*parts, D=len(file.domain.vocabulary))
+    return WEIGHTS[file.domain.kind](**tensors, f=f)

@@ -21,8 +21,8 @@ from exactformer.paper.loss_curves import Curves, loss_curves
 from exactformer.trace.palette import DIVERGING, KINDS, TASKS, kind_of
 from exactformer.training.recipe import end_to_end_recipe, recipe_for
 from exactformer.training.state import export, initial, logits_of
-from exactformer.weights.file import Arrays
 from exactformer.weights.named import read_weights
+from exactformer.weights.tensors import Arrays
 
 
 def fig4(results: Path) -> list[Path]:

@@ -39,7 +39,7 @@ class ProblemConfig:
             raise ValueError(f"expected a size of 1 or more, found {self.size}")
 
     def find(self) -> Algebra:
-        if isinstance(self.algebra, Algebra):
+        if not isinstance(self.algebra, str):
             return self.algebra
         if self.algebra.endswith(".toml"):
             return load_algebra(self.algebra)

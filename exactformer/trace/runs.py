@@ -7,10 +7,10 @@ from typing import Any
 import torch
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.expression import Expression, packs
+from exactformer.domains.expression import Expression
 from exactformer.model import circuit, precedence, speculate
 from exactformer.model.circuit import Weights, read_tokens
-from exactformer.model.encode import NO_VALUE, initial_state, read_values
+from exactformer.model.encode import initial_state, read_answers
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import layer_of
 from exactformer.model.precedence import LEFT_KNOWN, PREFIX, RIGHT_KNOWN
@@ -44,14 +44,13 @@ def trace(
     X, inside = initial_state([expression], weights)
     explained = EXPLAINED[algebra.layer(iterations)]
     tokens, traced = _symbols(algebra, read_tokens(X, weights)[0]), []
-    for step in layer_of(algebra, iterations).run(X, inside, weights, algebra):
+    for step in layer_of(algebra, iterations).steps(X, inside, weights, algebra):
         X = step.X
         state = _symbols(algebra, read_tokens(X, weights)[0])
         traced.append(explained(algebra, step, tokens, state))
         observe(traced[-1])
         tokens = state
-    value = int(read_values(X, weights, algebra)[0])
-    answer = None if value == NO_VALUE else algebra.values[value]
+    (answer,) = read_answers(X, weights, algebra)
     return Trace(algebra, str(expression), traced, answer)
 
 
@@ -80,7 +79,7 @@ def _by_depth(
 def _by_logarithm(
     algebra: Algebra, step: speculate.Step, tokens: list[str], state: list[str]
 ) -> SpanStep:
-    names, space = [*algebra.values, None], "" if packs(algebra) else " "
+    names, space = [*algebra.values, None], "" if algebra.packs else " "
     held = _held(step)
     own = {at: j for j, places in enumerate(held, 1) for at, is_hole in places if not is_hole}
     maps, values, is_top = step.F.tolist(), step.u.tolist(), step.top.tolist()
@@ -154,7 +153,7 @@ def _folded_spans(
     """The number of the span of each token, by position; and the record of each span, in the order
     of the text. Implied parentheses around a single span are left out.
     """
-    names, space = [*algebra.values, None], "" if packs(algebra) else " "
+    names, space = [*algebra.values, None], "" if algebra.packs else " "
     symbols = [algebra.vocabulary[token] for token in step.written.ids.flatten().tolist()]
     position = step.reading.at[step.written.source].tolist()  # of the token at each place
     is_written = set(step.written.place.tolist())

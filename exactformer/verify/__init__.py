@@ -86,6 +86,6 @@ cannot make one.
 
 from exactformer.verify.conditions import Findings, check, check_all
 from exactformer.verify.proof import ProofRejected, proof_of, verify
-from exactformer.verify.rows import WrongRow
+from exactformer.verify.rows import Fault
 
-__all__ = ["Findings", "ProofRejected", "WrongRow", "check", "check_all", "proof_of", "verify"]
+__all__ = ["Fault", "Findings", "ProofRejected", "check", "check_all", "proof_of", "verify"]

@@ -1,19 +1,21 @@
 """The conditions of the argument, each with its outcome for given weights."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.domain import Domain
 from exactformer.domains.units import slots_of
 from exactformer.verify.levels import Grouping, check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
-from exactformer.verify.rows import WrongRow, every_case, every_receipt, look_up, wrong_rows
+from exactformer.verify.rows import Fault, every_case, every_receipt, look_up, wrong_rows
 from exactformer.verify.units import wrong_lists, wrong_units
-from exactformer.weights.file import FEEDFORWARDS, Arrays, feedforward_of
+from exactformer.weights.tensors import FEEDFORWARDS, Arrays, feedforward_of
 
 EXACT_NARROW = 2**8  # whole numbers up to here are exact in bfloat16, float16 and float32
 MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counted exactly
@@ -23,10 +25,10 @@ MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counte
 class Findings:
     """Each condition of the proof with its outcome, and the numbers behind the last one."""
 
-    algebra: Algebra
+    domain: Domain
     conditions: dict[str, bool]
     rows: int
-    wrong_rows: tuple[WrongRow, ...]
+    wrong_rows: tuple[Fault, ...]
     smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
     rounding_bound: Fraction  # most that float64 can move an output
     most_operands: dict[str, int] | None = None  # operands of one span, by format; None: all
@@ -42,16 +44,27 @@ class Findings:
         """The conditions that do not hold."""
         return [name for name, holds in self.conditions.items() if not holds]
 
+    @property
+    def suspects(self) -> list[tuple[int, ...]]:
+        """Token ids of the expressions that what is wrong is likely to show in."""
+        faults = (*self.wrong_rows, *(self.grouping.wrong if self.grouping else ()))
+        return [fault.ids for fault in faults if fault.ids]
 
-def check(algebra: Algebra, arrays: Arrays, activation: str | None) -> Findings:
+
+def check(domain: Domain, arrays: Arrays, activation: str | None) -> Findings:
     """Every condition of the argument for the weights in `arrays`."""
-    return check_all(algebra, [(arrays, activation)])[0]
+    return check_all(domain, [(arrays, activation)])[0]
 
 
-def check_all(algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]) -> list[Findings]:
-    """Check many weights. Perceptrons behind the same routing receive the same rows, so they are
-    computed together.
-    """
+def check_all(domain: Domain, weights: Sequence[tuple[Arrays, str | None]]) -> list[Findings]:
+    """Every condition for many weights of one domain."""
+    return CHECKS[domain.kind](domain, weights)
+
+
+def _check_algebra(
+    algebra: Algebra, weights: Sequence[tuple[Arrays, str | None]]
+) -> list[Findings]:
+    """Perceptrons behind the same routing receive the same rows, so they are computed together."""
     alike: dict[tuple, list[int]] = {}
     for i, (arrays, activation) in enumerate(weights):
         routing = (arrays.get(name, np.zeros(0)).tobytes() for name in ("W_Q", "W_K", "G_R"))
@@ -178,3 +191,9 @@ def _check_units(algebra: Algebra, arrays: Arrays, W_Q: NDArray, W_K: NDArray) -
         "most_operands": MOST_OPERANDS if unlimited else None,
         "checked": "units",
     }
+
+
+# The check of many weights, each with the activation of its perceptron, by the kind of domain.
+CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Findings]]] = {
+    Algebra.kind: _check_algebra
+}

@@ -18,7 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.weights.file import FEEDFORWARDS, WeightFile, feedforward_of
+from exactformer.weights.file import WeightFile
+from exactformer.weights.tensors import FEEDFORWARDS, feedforward_of
 
 COVERED = ("infix", "prefix")  # notations that the checker reads
 MOST_CASES = 50_000  # spans of depth 1 that the checker lists: seconds

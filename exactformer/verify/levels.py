@@ -60,7 +60,8 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra
 from exactformer.domains.bounds import require
-from exactformer.weights.file import Arrays
+from exactformer.verify.rows import Fault
+from exactformer.weights.tensors import Arrays
 
 T = TypeVar("T")
 
@@ -92,24 +93,13 @@ class Gate:
 
 
 @dataclass(frozen=True)
-class WrongGrouping:
-    """An expression whose value changes, since the gate groups it otherwise than declared."""
-
-    shown: str
-    ids: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return self.shown
-
-
-@dataclass(frozen=True)
 class Grouping:
     """The patterns that a level gate groups otherwise than declared: those that change no value,
-    and those that change one.
+    and those that change one, with expressions whose value changes.
     """
 
     harmless: tuple[str, ...]
-    wrong: tuple[WrongGrouping, ...]
+    wrong: tuple[Fault, ...]
 
     def __str__(self) -> str:
         if self.wrong:
@@ -158,14 +148,14 @@ def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     require(name, compared, MOST_COMPARED)
     table = cache(partial(_table, algebra))
     harmless: list[str] = []
-    wrong: list[WrongGrouping] = []
+    wrong: list[Fault] = []
     for run, p in pairs:
         last = table(run.prefix[-1], 1) if run.prefix else table(run.binary, 2)
         differing = _differing(last, table(p, 2))
         pattern = _pattern(algebra, run, p)
         harmless += [] if differing else [pattern]
         wrong += [
-            WrongGrouping(pattern, tuple(ids))
+            Fault(pattern, tuple(ids))
             for operands in differing
             for ids in _examples(algebra, run, p, operands)
         ]

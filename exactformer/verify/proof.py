@@ -8,9 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe, is_built_in
 from exactformer.domains.data import read_bytes, read_json
+from exactformer.domains.domain import Domain
 from exactformer.verify.conditions import Findings, check
 from exactformer.weights.file import WeightFile
 
@@ -27,7 +27,7 @@ class ProofRejected(Exception):
     """Raised for a proof file that does not hold for the weights."""
 
 
-def proof_of(algebra: Algebra, weights_sha256: str, findings: Findings) -> dict[str, Any]:
+def proof_of(domain: Domain, weights_sha256: str, findings: Findings) -> dict[str, Any]:
     """The proof of weights that pass the check, as plain data."""
     proof = {
         "format": FORMAT,
@@ -41,12 +41,12 @@ def proof_of(algebra: Algebra, weights_sha256: str, findings: Findings) -> dict[
         "rounding_bound": str(findings.rounding_bound),
         "most_operands": findings.most_operands,
         "grouping": None if findings.grouping is None else str(findings.grouping),
-        "algebra": describe(algebra),
+        "algebra": describe(domain),  # the name is older than other kinds of domains
     }
     return {name: value for name, value in proof.items() if value is not None}
 
 
-def verify(proof_path: Path, weights_path: Path, algebra: Algebra | None = None) -> Findings:
+def verify(proof_path: Path, weights_path: Path, algebra: Domain | None = None) -> Findings:
     """Check a proof file against a weights file; raises ProofRejected where they disagree.
 
     `algebra` is what they must be about. Without it they are about what they say, which is no more
@@ -54,23 +54,23 @@ def verify(proof_path: Path, weights_path: Path, algebra: Algebra | None = None)
     """
     proof = _read(proof_path)
     file = WeightFile.read(weights_path)
-    if algebra is not None and file.algebra != algebra:
+    if algebra is not None and file.domain != algebra:
         raise ProofRejected(
-            f"{weights_path} is about another algebra than the {algebra.name} asked for"
+            f"{weights_path} is about another {file.domain.kind} than the {algebra.name} asked for"
         )
     try:
-        is_built_in(file.algebra)
+        is_built_in(file.domain)
     except ValueError as error:
         raise ProofRejected(f"{weights_path}: {error}") from None
     if proof.get("weights_sha256") != file.sha256:
         raise ProofRejected(f"{proof_path} is about other weights than {weights_path}")
     try:
-        findings = check(file.algebra, file.arrays, file.activation)
+        findings = check(file.domain, file.arrays, file.activation)
     except ValueError as error:
         raise ValueError(f"{weights_path}: {error}") from None
     if not findings.exact:
         raise ProofRejected(f"{weights_path}: not proved exact: {'; '.join(findings.failed)}")
-    expected = proof_of(file.algebra, file.sha256, findings)
+    expected = proof_of(file.domain, file.sha256, findings)
     for name in expected | proof:
         claimed, found = _as_text(proof.get(name)), _as_text(expected.get(name))
         if claimed != found:

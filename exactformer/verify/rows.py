@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.expression import span_tokens
 
 
 @dataclass(frozen=True)
@@ -19,14 +20,11 @@ class Cases:
 
 
 @dataclass(frozen=True)
-class WrongRow:
-    """A position with a wrong output: the tokens are ids, the operands value indices. `shown` says
-    it in symbols.
-    """
+class Fault:
+    """What is wrong, in symbols, and the token ids of an expression that may show it, if any."""
 
     shown: str
-    operator: int | None = None  # None for the zero vector, which is in no particular span
-    operands: tuple[int, ...] = ()
+    ids: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         return self.shown
@@ -93,7 +91,7 @@ def every_receipt(cases: Cases, routes: NDArray) -> tuple[NDArray, list[Group]]:
 
 def wrong_rows(
     algebra: Algebra, cases: Cases, groups: list[Group], positive: NDArray
-) -> tuple[WrongRow, ...]:
+) -> tuple[Fault, ...]:
     """The rows that keep a span from becoming its value exactly once, with zeros elsewhere.
     `positive` has the outputs above the threshold for each received row.
     """
@@ -108,12 +106,13 @@ def wrong_rows(
     # A span left with no value lacks it at its operator; one left with several has them there, too.
     unfinished = (tokens_left != 1) & ~fault.any(axis=0)
     fault[cases.operator, np.arange(len(cases.operator))] |= unfinished
-    wrong = [WrongRow("the zero vector")] if positive[0].any() else []
+    wrong = [Fault("the zero vector")] if positive[0].any() else []
     for case, token in np.argwhere(fault.T).tolist():
         operands, operator = cases.operands[case], int(cases.operator[case])
         shown = " ".join(algebra.values[i] for i in operands)
         label = f"{algebra.vocabulary[token]} in {algebra.vocabulary[operator]} of {shown}"
-        wrong.append(WrongRow(label, operator, operands))
+        ids = span_tokens(algebra, operator, [FIRST_VALUE + i for i in operands])
+        wrong.append(Fault(label, tuple(ids)))
     return tuple(wrong)
 
 

@@ -7,30 +7,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
+from exactformer.domains.expression import span_tokens
 from exactformer.domains.rules import operand_keys
 from exactformer.domains.units import slots_of, units_of
-from exactformer.verify.rows import WrongRow
-from exactformer.weights.file import FEEDFORWARDS, Arrays
+from exactformer.verify.rows import Fault
+from exactformer.weights.tensors import FEEDFORWARDS, Arrays
 
 SHORT_LISTS = 2_000  # of operands, of each operator: all there are, from the shortest on
 LONG_LISTS = 200  # random ones of up to LONGEST operands
 LONGEST = 1_000
 
 
-def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
+def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[Fault, ...]:
     """The differences between these units and those that the operators' rules need."""
     D, slots = len(algebra.vocabulary), slots_of(algebra)
     try:
         needed = [units_of(algebra, operator) for operator in algebra.operators]
     except ValueError as error:
-        return (WrongRow(str(error)),)
+        return (Fault(str(error)),)
     pairs = [(o, unit) for o, parts in enumerate(needed) for unit in parts.units]
     W, bias, cap, period, code, readout = (arrays[name] for name in FEEDFORWARDS["units"])
     if W.shape != (slots * D, len(pairs)) or readout.shape[1] < max(
         len(parts.readout) for parts in needed
     ):
         expected = f"{len(pairs)} units in {slots} slots"
-        return (WrongRow(f"expected {expected}, with a read-out of every code"),)
+        return (Fault(f"expected {expected}, with a read-out of every code"),)
     wrong: list[str] = []
     for column, (o, unit) in enumerate(pairs):
         weights = np.zeros((slots, D), dtype=int)
@@ -47,19 +48,20 @@ def wrong_units(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
         tokens = [FIRST_VALUE + value for value in parts.readout]
         if readout[o, : len(tokens)].tolist() != tokens:
             wrong.append(f"the read-out of {algebra.operators[o].symbol}")
-    return tuple(map(WrongRow, wrong))
+    return tuple(map(Fault, wrong))
 
 
-def wrong_lists(algebra: Algebra, arrays: Arrays) -> tuple[WrongRow, ...]:
+def wrong_lists(algebra: Algebra, arrays: Arrays) -> tuple[Fault, ...]:
     """Lists of operands for which the units in the file do not give what the rule does."""
-    wrong: list[WrongRow] = []
+    wrong: list[Fault] = []
     for o, operator in enumerate(algebra.operators):
         token = algebra.first_operator + o
         for operands in _lists(algebra, operator):
             if _evaluate(algebra, arrays, o, operands) != FIRST_VALUE + operator(operands):
                 shown = " ".join(algebra.values[i] for i in operands[:10])
                 more = " ..." if operands[10:] else ""
-                wrong.append(WrongRow(f"{operator.symbol} of {shown}{more}", token, operands))
+                ids = span_tokens(algebra, token, [FIRST_VALUE + i for i in operands])
+                wrong.append(Fault(f"{operator.symbol} of {shown}{more}", tuple(ids)))
     return tuple(wrong)
 
 

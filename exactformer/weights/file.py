@@ -1,4 +1,4 @@
-"""Weights on disk: a safetensors file with the algebra, the origin and a hash in its header.
+"""Weights on disk: a safetensors file with the domain, the origin and a hash in its header.
 
 No torch in here, so that a proof can be verified without it.
 """
@@ -17,103 +17,57 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import (
-    LONGEST_TENSORS,
-    MOST_HIDDEN,
-    MOST_NUMBERS,
-    MOST_OPERATORS,
-    require,
-)
+from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.bounds import LONGEST_TENSORS, MOST_NUMBERS, require
 from exactformer.domains.data import Place, read_json, show
-from exactformer.domains.units import slots_of
+from exactformer.domains.domain import Domain
+from exactformer.domains.kinds import read_domain
 from exactformer.host.atomic import write_atomically
-
-Arrays = dict[str, NDArray]  # tensors by name
+from exactformer.weights.tensors import (
+    CONTENTS,
+    FEEDFORWARDS,
+    MOST,
+    Arrays,
+    Contents,
+    Sizes,
+    TensorSpec,
+    feedforward_of,
+)
 
 FORMAT = "exactformer weights 1"
+# The domain is called "algebra" in a header, which is older than other kinds of domains.
 HEADER = ("format", "algebra", "activation", "origin", "sha256")
-
-
-@dataclass(frozen=True)
-class TensorSpec:
-    """The description of a tensor, for all that store, read, check and show tensors.
-
-    shape      its sizes by name: D tokens, S slots, d_h dimensions of queries and keys, m hidden
-               units, and others. What the algebra leaves open, the first tensor with it decides.
-    stored     its type in the file; the hash covers it, and a proof is about float32.
-    in_model   its type in the model, where that is another one.
-    logits     the shape of the logits from which it is learned, where it is. A file may have them
-               as NAME_logits, for inspection; the hash does not cover them.
-    optional   whether there may be weights without it.
-    levels     whether weights have it if and only if the algebra declares levels of precedence.
-    """
-
-    shape: str
-    stored: str
-    in_model: str | None = None
-    logits: str | None = None
-    optional: bool = False
-    levels: bool = False
-
-
-GATES = {  # the tensors of `Weights` in `model/circuit.py`
-    "G_PE": TensorSpec("D", "int8", "float32", logits="D"),
-    "W_Q": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
-    "W_K": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
-    "G_R": TensorSpec("D", "int8", "float32", logits="D", optional=True),
-    "E": TensorSpec("D D", "float32", optional=True),
-    "G_L": TensorSpec("2 D", "int16", "int64", logits="2 D digits", levels=True),
-    "directions": TensorSpec("levels", "int16", "int64", logits="levels", levels=True),
-}
-FEEDFORWARDS = {  # by kind, in the order of the fields in `model/feedforward.py`
-    "perceptron": {
-        "W_1": TensorSpec("S*D m", "float32"),
-        "b_1": TensorSpec("m", "float32"),
-        "W_2": TensorSpec("m D", "float32"),
-        "b_2": TensorSpec("D", "float32"),
-    },
-    "table": {
-        "bags": TensorSpec("rows S*D", "int16"),
-        "outputs": TensorSpec("rows D", "int8"),
-    },
-    "units": {
-        "U_in": TensorSpec("S*D m", "int32"),
-        "U_bias": TensorSpec("m", "int32"),
-        "U_cap": TensorSpec("m", "int32"),
-        "U_period": TensorSpec("m", "int32"),
-        "U_code": TensorSpec("m operators", "int32"),
-        "U_readout": TensorSpec("operators codes", "int32"),
-    },
-}
-LOGITS = {
-    f"{name}_logits": TensorSpec(spec.logits, "float32")
-    for name, spec in GATES.items()
-    if spec.logits
-}
-MOST = {"m": ("hidden units", MOST_HIDDEN), "levels": ("levels", 2 * MOST_OPERATORS + 1)}
 
 
 @dataclass(frozen=True)
 class WeightFile:
     """The content of a weights file. `origin` says where the weights come from, in plain data."""
 
-    algebra: Algebra
+    domain: Domain
     arrays: Arrays
     activation: str | None  # of the perceptron; None for a table and for units
     origin: Mapping[str, Any] = field(default_factory=dict)
 
+    @property
+    def algebra(self) -> Algebra:
+        """The domain, which must be an algebra."""
+        return algebra_of(self.domain)
+
+    @property
+    def contents(self) -> Contents:
+        return CONTENTS[self.domain.kind]
+
     @cached_property
     def sha256(self) -> str:
-        """A hash of the algebra and of all that computes: the activation and the tensors."""
-        algebra = json.dumps(self.algebra.to_dict(), sort_keys=True)
-        computing = {name: self.arrays[name] for name in self.arrays.keys() - LOGITS.keys()}
-        return _sha256(f"{algebra} {self.activation} ", computing)
+        """A hash of the domain and of all that computes: the activation and the tensors."""
+        domain = json.dumps(self.domain.to_dict(), sort_keys=True)
+        computing = self.arrays.keys() - self.contents.logits.keys()
+        return _sha256(f"{domain} {self.activation} ", {n: self.arrays[n] for n in computing})
 
     def write(self, path: Path) -> None:
         header = {
             "format": FORMAT,
-            "algebra": self.algebra.to_dict(),
+            "algebra": self.domain.to_dict(),
             "activation": self.activation,
             "origin": dict(self.origin),
             "sha256": self.sha256,
@@ -126,8 +80,8 @@ class WeightFile:
         header, arrays = read_safetensors(path, "np", FORMAT)
         try:
             fields = Place(header).fields(HEADER)
-            algebra = Algebra.from_dict(fields["algebra"].value)
-            read = cls(algebra, arrays, fields["activation"].value, fields["origin"].value)
+            domain = read_domain(fields["algebra"].value)
+            read = cls(domain, arrays, fields["activation"].value, fields["origin"].value)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         if header["sha256"] != read.sha256:
@@ -138,45 +92,32 @@ class WeightFile:
         """Check names, shapes and finiteness, so that callers can rely on the arrays."""
         if not isinstance(self.origin, Mapping):
             raise ValueError(f"origin: expected an object, found {show(self.origin)}")
-        needed = {name for name, spec in GATES.items() if not (spec.optional or spec.levels)}
-        names = self.arrays.keys() - (GATES.keys() - needed) - LOGITS.keys()
+        gates, logits = self.contents.gates, self.contents.logits
+        needed = {name for name, spec in gates.items() if not spec.optional}
+        names = self.arrays.keys() - (gates.keys() - needed) - logits.keys()
         if names not in [needed | parts.keys() for parts in FEEDFORWARDS.values()]:
             raise ValueError(f"unexpected set of tensors: {' '.join(sorted(self.arrays))}")
         kind = feedforward_of(self.arrays)
         if self.activation not in (("relu", "square") if kind == "perceptron" else (None,)):
             raise ValueError(f"activation: found {show(self.activation)}, unexpected here")
-        for name, spec in GATES.items():
-            found = name in self.arrays
-            if spec.levels and found != bool(self.algebra.precedence):
-                there = "there is one" if found else "there is none"
-                raise ValueError(f"tensor {name}: {self.algebra.notation} notation, and {there}")
-        D = len(self.algebra.vocabulary)
-        sizes = {"2": 2, "D": D, "operators": len(self.algebra.operators)}
-        if "G_R" not in self.arrays:
-            sizes["S*D"] = D
-        for name, spec in (GATES | FEEDFORWARDS[kind] | LOGITS).items():
+        sizes = self.contents.sizes(self.domain, self.arrays)
+        for name, spec in (gates | FEEDFORWARDS[kind] | logits).items():
             if name in self.arrays:
                 self._check(name, spec, sizes)
-        if "G_L" in self.arrays:
-            self._check_levels(self.arrays["G_L"], self.arrays["directions"])
-        readout = self.arrays.get("U_readout")
-        if readout is not None and ((readout < -1) | (readout >= D)).any():
-            raise ValueError(f"tensor U_readout: expected tokens from 0 to {D - 1}, or -1 for none")
-        outputs = self.arrays.get("outputs")
-        if outputs is not None and not np.isin(outputs, (0, 1)).all():
-            raise ValueError("tensor outputs: expected 0 and 1 only")
-        bags = self.arrays.get("bags")
-        if bags is not None and len(np.unique(bags, axis=0)) < len(bags):
-            raise ValueError("tensor bags: the same bag is there twice")
+        self.contents.check(self.domain, self.arrays)
+        self._check_feedforward(len(self.domain.vocabulary))
 
-    def _check(self, name: str, spec: TensorSpec, sizes: dict[str, int]) -> None:
+    def _check(self, name: str, spec: TensorSpec, sizes: Sizes) -> None:
         """Check one tensor. The sizes that it has first are added to those that are known."""
         array, names = self.arrays[name], spec.shape.split()
-        if name in LOGITS and (gate := name.removesuffix("_logits")) not in self.arrays:
+        gate = name.removesuffix("_logits")
+        if name in self.contents.logits and gate not in self.arrays:
             raise ValueError(f"tensor {name}: there is no {gate}")
         for size, found in zip(names, array.shape, strict=True) if array.ndim == len(names) else ():
-            if size not in sizes:
-                sizes[size] = self._size(size, found)
+            if size in MOST and size not in sizes:
+                what, most = MOST[size]
+                require(what, found, most)
+            sizes.setdefault(size, found)
         expected = tuple(sizes.get(size, size) for size in names)
         if array.shape != expected:
             shown = str(expected).replace("'", "")  # a size that is not known goes by its name
@@ -192,40 +133,16 @@ class WeightFile:
         if array.dtype.kind == "i" and (array == (least := np.iinfo(array.dtype).min)).any():
             raise ValueError(f"tensor {name}: expected numbers above {least}")
 
-    def _check_levels(self, G_L: NDArray, directions: NDArray) -> None:
-        """Check that there is a level for each use of an operator, and a direction for each
-        level.
-        """
-        highest = len(directions) - 1
-        has_level = np.clip(G_L, 1, highest) == G_L
-        if not np.where(self.algebra.declared_levels > 0, has_level, G_L == 0).all():
-            raise ValueError(
-                f"tensor G_L: expected levels from 1 to {highest} where an operator has such a "
-                f"use, and 0 elsewhere"
-            )
-        if not np.isin(directions, (-1, 0, 1)).all():
-            raise ValueError("tensor directions: expected -1, 0 and 1 only")
-
-    def _size(self, name: str, found: int) -> int:
-        """A size that a tensor determines, within its bound."""
-        if name == "S*D":  # two or more slots, since there is a rank gate
-            D = len(self.algebra.vocabulary)
-            require("slots of the feedforward", found // D, max(2, slots_of(self.algebra)))
-            return max(2, found // D) * D
-        if name in MOST:
-            what, most = MOST[name]
-            require(what, found, most)
-        return found
-
-
-def feedforward_of(arrays: Arrays) -> str:
-    """The kind of feedforward that these tensors have."""
-    return next(kind for kind, parts in FEEDFORWARDS.items() if parts.keys() <= arrays.keys())
-
-
-def stored(**gates: NDArray) -> Arrays:
-    """Gates in their types in the file."""
-    return {name: gate.astype(GATES[name].stored) for name, gate in gates.items()}
+    def _check_feedforward(self, D: int) -> None:
+        readout = self.arrays.get("U_readout")
+        if readout is not None and ((readout < -1) | (readout >= D)).any():
+            raise ValueError(f"tensor U_readout: expected tokens from 0 to {D - 1}, or -1 for none")
+        outputs = self.arrays.get("outputs")
+        if outputs is not None and not np.isin(outputs, (0, 1)).all():
+            raise ValueError("tensor outputs: expected 0 and 1 only")
+        bags = self.arrays.get("bags")
+        if bags is not None and len(np.unique(bags, axis=0)) < len(bags):
+            raise ValueError("tensor bags: the same bag is there twice")
 
 
 def pack_header(header: Mapping[str, Any]) -> dict[str, str]:

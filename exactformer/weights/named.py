@@ -8,9 +8,11 @@ No torch in here: to evaluate with weights that are known to be certified, the n
 
 from pathlib import Path
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import algebra_of
 from exactformer.domains.data import suggestion
-from exactformer.weights.file import WeightFile, stored
+from exactformer.domains.domain import Domain
+from exactformer.weights.file import WeightFile
+from exactformer.weights.tensors import stored
 
 SHIPPED = Path(__file__).parent  # DOMAIN/NAME.safetensors
 KINDS = ("closed", "units", "table", "fitted", "dense")  # of weights that are written down
@@ -69,23 +71,17 @@ def _missing(name: str, domain: str | None) -> ValueError:
     return ValueError(f"expected {expected}, found {name!r}{suggestion(name, words)}")
 
 
-def read_weights(name: str | Path, algebra: Algebra | None = None) -> WeightFile:
-    """Read weights by name; a ValueError if they are for another algebra than the given one.
+def read_weights(name: str | Path, domain: Domain | None = None) -> WeightFile:
+    """Read weights by name; a ValueError if they are for another domain than the given one.
     Weights for the same operators in infix notation serve plain notation, with the declared levels.
     """
-    file = WeightFile.read(find_weights(name, algebra.name if algebra else None))
-    if algebra and has_spans_of(file.algebra, algebra):
+    file = WeightFile.read(find_weights(name, domain.name if domain else None))
+    if domain and domain.has_spans_of(file.domain):
+        algebra = algebra_of(domain)
         levels = stored(G_L=algebra.declared_levels, directions=algebra.declared_directions)
-        return WeightFile(algebra, file.arrays | levels, file.activation, file.origin)
-    if algebra and file.algebra != algebra:
+        return WeightFile(domain, file.arrays | levels, file.activation, file.origin)
+    if domain and file.domain != domain:
         raise ValueError(
-            f"{name} holds weights for {file.algebra.name!r}, not for this {algebra.name!r}"
+            f"{name} holds weights for {file.domain.name!r}, not for this {domain.name!r}"
         )
     return file
-
-
-def has_spans_of(infix: Algebra, plain: Algebra) -> bool:
-    """Whether an algebra in infix notation has the operators of one in plain notation."""
-    full = plain.parenthesized
-    spans = (full.notation, full.values, full.operators)
-    return full is not plain and (infix.notation, infix.values, infix.operators) == spans

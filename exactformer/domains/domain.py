@@ -1,0 +1,82 @@
+"""The base of every kind of domain: what its texts are, and what is left of one that was read.
+
+An `Algebra` is a kind of domain, and so far the only one. What differs between kinds is asked of
+the domain, or found by its `kind` in a table beside the code that needs it: a file of weights
+(`KINDS`, `weights/file.py`), the oracle (`domains/reference.py`), random texts
+(`domains/sampling.py`), weights written down (`model/construct.py`), the check (`verify/`) and the
+engine's tables (`engine/`). No other code asks for the kind of a domain.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from exactformer.domains.grammar import Grammar
+    from exactformer.domains.lexicon import Lexicon
+
+Ids = NDArray[np.int16]
+Lengths = NDArray[np.int64]
+
+
+class Domain(ABC):
+    """A set of texts with their meaning, as plain data. A kind of domain is a frozen subclass.
+
+    kind         name of the kind, in tables and in files.
+    name         of the domain itself.
+    vocabulary   the tokens in order; a token's id is its index.
+    token_ids    the id of every accepted spelling of a token.
+    lexicon      how a text is cut into words.
+    packs        whether texts can be read without spaces.
+    max_fan_in   the largest number of tokens that one position adds up; None if there is no bound.
+    grammar      which token may stand where.
+    """
+
+    kind: ClassVar[str]
+    name: str
+    vocabulary: "cached_property[tuple[str, ...]]"
+    token_ids: "cached_property[Mapping[str, int]]"
+    lexicon: "cached_property[Lexicon]"
+    grammar: "cached_property[Grammar]"
+    packs: "cached_property[bool]"
+
+    @property
+    @abstractmethod
+    def max_fan_in(self) -> int | None: ...
+
+    @abstractmethod
+    def layer(self, iterations: str) -> str:
+        """Name of the layer that reads its texts, for a way to iterate."""
+
+    @abstractmethod
+    def positions(self, ids: Ids, lengths: Lengths) -> tuple[Ids, Lengths]:
+        """The token ids that the transformer reads of many texts, one after another, and how many
+        are whose; from the ids of the texts and their lengths.
+        """
+
+    @abstractmethod
+    def answers(self, tokens: NDArray[np.int64], lengths: Lengths) -> list[str | None]:
+        """The answer of each of many texts, from the tokens that are left of them, one after
+        another, and how many are whose; None for what is no answer.
+        """
+
+    @abstractmethod
+    def every(self, length: int) -> Iterator[tuple[int, ...]]:
+        """Every text of exactly this many tokens, in a fixed order."""
+
+    def has_spans_of(self, other: "Domain") -> bool:
+        """Whether weights for the other domain serve this one, too, with other gates of levels."""
+        return False
+
+    @abstractmethod
+    def to_dict(self) -> dict[str, Any]:
+        """The domain as plain data, with its `kind` unless that is an algebra."""
+
+    @classmethod
+    @abstractmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> "Domain":
+        """The domain from the data of `to_dict`, which may come from an untrusted file."""

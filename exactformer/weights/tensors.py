@@ -1,0 +1,143 @@
+"""The tensors that weights have, by the kind of their domain: names, shapes, types and bounds.
+
+One description serves all that store, read, check and show tensors.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.bounds import MOST_HIDDEN, MOST_OPERATORS, require
+from exactformer.domains.units import slots_of
+
+Arrays = dict[str, NDArray]  # tensors by name
+Sizes = dict[str, int]  # by the names in shapes
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """The description of a tensor.
+
+    shape      its sizes by name: D tokens, S slots, d_h dimensions of queries and keys, m hidden
+               units, and others. What the domain leaves open, the first tensor with it decides.
+    stored     its type in the file; the hash covers it, and a proof is about float32.
+    in_model   its type in the model, where that is another one.
+    logits     the shape of the logits from which it is learned, where it is. A file may have them
+               as NAME_logits, for inspection; the hash does not cover them.
+    optional   whether there may be weights without it.
+    """
+
+    shape: str
+    stored: str
+    in_model: str | None = None
+    logits: str | None = None
+    optional: bool = False
+
+
+ALGEBRA_GATES = {  # the tensors of `Weights` in `model/circuit.py`
+    "G_PE": TensorSpec("D", "int8", "float32", logits="D"),
+    "W_Q": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
+    "W_K": TensorSpec("D d_h", "int8", "float32", logits="D d_h"),
+    "G_R": TensorSpec("D", "int8", "float32", logits="D", optional=True),
+    "E": TensorSpec("D D", "float32", optional=True),
+    "G_L": TensorSpec("2 D", "int16", "int64", logits="2 D digits", optional=True),
+    "directions": TensorSpec("levels", "int16", "int64", logits="levels", optional=True),
+}
+FEEDFORWARDS = {  # by kind, in the order of the fields in `model/feedforward.py`
+    "perceptron": {
+        "W_1": TensorSpec("S*D m", "float32"),
+        "b_1": TensorSpec("m", "float32"),
+        "W_2": TensorSpec("m D", "float32"),
+        "b_2": TensorSpec("D", "float32"),
+    },
+    "table": {
+        "bags": TensorSpec("rows S*D", "int16"),
+        "outputs": TensorSpec("rows D", "int8"),
+    },
+    "units": {
+        "U_in": TensorSpec("S*D m", "int32"),
+        "U_bias": TensorSpec("m", "int32"),
+        "U_cap": TensorSpec("m", "int32"),
+        "U_period": TensorSpec("m", "int32"),
+        "U_code": TensorSpec("m operators", "int32"),
+        "U_readout": TensorSpec("operators codes", "int32"),
+    },
+}
+MOST = {"m": ("hidden units", MOST_HIDDEN), "levels": ("levels", 2 * MOST_OPERATORS + 1)}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The tensors of the weights for a kind of domain, besides those of the feedforward.
+
+    gates   their descriptions by name.
+    sizes   the sizes that the domain decides, or a ValueError for tensors that contradict it.
+    check   raises a ValueError for numbers that mean nothing, where all shapes and types are right.
+    """
+
+    gates: dict[str, TensorSpec]
+    sizes: Callable[[Any, Arrays], Sizes]
+    check: Callable[[Any, Arrays], None]
+
+    @cached_property
+    def logits(self) -> dict[str, TensorSpec]:
+        return {
+            f"{name}_logits": TensorSpec(spec.logits, "float32")
+            for name, spec in self.gates.items()
+            if spec.logits
+        }
+
+
+def feedforward_of(arrays: Mapping[str, NDArray]) -> str:
+    """The kind of feedforward that these tensors have."""
+    return next(kind for kind, parts in FEEDFORWARDS.items() if parts.keys() <= arrays.keys())
+
+
+def stored(**gates: NDArray) -> Arrays:
+    """Gates of an algebra in their types in the file."""
+    return {name: gate.astype(ALGEBRA_GATES[name].stored) for name, gate in gates.items()}
+
+
+def _algebra_sizes(algebra: Algebra, arrays: Arrays) -> Sizes:
+    """The sizes of tensors for an algebra; with a rank gate the feedforward has two slots or more,
+    each of which has an input for every token.
+    """
+    for name in ("G_L", "directions"):
+        if (found := name in arrays) != bool(algebra.precedence):
+            there = "there is one" if found else "there is none"
+            raise ValueError(f"tensor {name}: {algebra.notation} notation, and {there}")
+    D = len(algebra.vocabulary)
+    sizes = {"2": 2, "D": D, "operators": len(algebra.operators)}
+    if "G_R" not in arrays:
+        return sizes | {"S*D": D}
+    name, spec = next(iter(FEEDFORWARDS[feedforward_of(arrays)].items()))
+    found = dict(zip(spec.shape.split(), arrays[name].shape, strict=False))
+    if "S*D" not in found:
+        return sizes
+    slots = max(2, found["S*D"] // D)
+    require("slots of the feedforward", slots, max(2, slots_of(algebra)))
+    return sizes | {"S*D": slots * D}
+
+
+def _check_levels(algebra: Algebra, arrays: Arrays) -> None:
+    """Check that there is a level for each use of an operator, and a direction for each level."""
+    if "G_L" not in arrays:
+        return
+    G_L, directions = arrays["G_L"], arrays["directions"]
+    highest = len(directions) - 1
+    has_level = np.clip(G_L, 1, highest) == G_L
+    if not np.where(algebra.declared_levels > 0, has_level, G_L == 0).all():
+        raise ValueError(
+            f"tensor G_L: expected levels from 1 to {highest} where an operator has such a "
+            f"use, and 0 elsewhere"
+        )
+    if not np.isin(directions, (-1, 0, 1)).all():
+        raise ValueError("tensor directions: expected -1, 0 and 1 only")
+
+
+CONTENTS = {Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_levels)}  # by kind
