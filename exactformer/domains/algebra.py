@@ -372,6 +372,11 @@ class Algebra(Domain):
     def grammar(self) -> Grammar:
         return self.notation.grammar(self)
 
+    def first_error(self, ids: list[int], words: list[str]) -> tuple[int, str] | None:
+        failure = self.grammar.first_error(ids)
+        read = words[: failure[0]] if failure else words
+        return self.grammar.first_mixed_brackets(read) or failure
+
     @cached_property
     def packs(self) -> bool:
         """Whether text can be read without spaces: every symbol is one character, and no operator

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from exactformer.domains.grammar import Grammar
     from exactformer.domains.lexicon import Lexicon
 
 Ids = NDArray[np.int16]
@@ -33,7 +32,6 @@ class Domain(ABC):
     lexicon      how a text is cut into words.
     packs        whether texts can be read without spaces.
     max_fan_in   the largest number of tokens that one position adds up; None if there is no bound.
-    grammar      which token may stand where.
     """
 
     kind: ClassVar[str]
@@ -41,12 +39,18 @@ class Domain(ABC):
     vocabulary: "cached_property[tuple[str, ...]]"
     token_ids: "cached_property[Mapping[str, int]]"
     lexicon: "cached_property[Lexicon]"
-    grammar: "cached_property[Grammar]"
     packs: "cached_property[bool]"
 
     @property
     @abstractmethod
     def max_fan_in(self) -> int | None: ...
+
+    @abstractmethod
+    def first_error(self, ids: list[int], words: list[str]) -> tuple[int, str] | None:
+        """Index of the first token of a text that is not allowed, with the problem, in which
+        `{found}` stands for what is there; None if there is none. `words` are the tokens as they
+        are written; one that spells no token has the id UNKNOWN (`grammar.py`).
+        """
 
     @abstractmethod
     def layer(self, iterations: str) -> str:

@@ -18,13 +18,10 @@ def parse(domain: Domain, text: str | bytes, *, first_line: int = 1) -> Expressi
     expect(domain, Domain, AN_ALGEBRA)
     expect(text, (str, bytes), "the text of an expression")
     text = decode(text, first_line)
-    grammar = domain.grammar
     words = domain.lexicon.scanner.findall(text)
     lookup = domain.token_ids
     ids = [lookup.get(word, UNKNOWN) for word in words]
-    failure = grammar.first_error(ids)
-    failure = grammar.first_mixed_brackets(words[: failure[0]] if failure else words) or failure
-    if failure:
+    if failure := domain.first_error(ids, words):
         place, problem = failure
         matches = domain.lexicon.scanner.finditer(text)  # words carry no offsets, to be quick
         match = next((match for i, match in enumerate(matches) if i == place), None)
