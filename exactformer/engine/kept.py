@@ -42,7 +42,7 @@ BY_NAME = ("constructed", "constructed/closed", "constructed/units", "constructe
 
 # The code that decides what those are, and whether weights are certified.
 PACKAGE = Path(__file__).parent.parent
-DECIDING = ("domains", "model", "verify", "certify.py", "weights/file.py")
+DECIDING = ("domains", "model", "verify", "certify.py", "weights/file.py", "weights/tensors.py")
 
 
 def find_tables(domain: Domain, weights: str) -> SpanAutomaton | None:

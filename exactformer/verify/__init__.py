@@ -69,7 +69,8 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
   - this folder but for `coq.py`, and numpy's and Python's whole numbers under it;
   - the algebra: `domains/algebra.py`, `rules.py` and `units.py` for what the tables and rules are,
     `catalog.py` for what a built-in name stands for, or else one's own file (`--algebra`);
-  - the readers of files: `weights/file.py` and the safetensors library, and SHA-256;
+  - the readers of files: `weights/file.py` and `tensors.py`, `domains/kinds.py`, the safetensors
+    library, and SHA-256;
   - that `model/circuit.py`, `exact.py`, `feedforward.py` and `encode.py` compute what the argument
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
     with brute force and with other settings, `attacks/` on other machines); for iterations by the
