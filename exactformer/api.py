@@ -364,9 +364,9 @@ class Model(Remembering):
 
 
 def construct(
-    domain: Domain, feedforward: FeedforwardKind | None = None, *, dense: bool = False
+    algebra: Domain, feedforward: FeedforwardKind | None = None, *, dense: bool = False
 ) -> Model:
-    """A model written down without training.
+    """A model of an algebra, or of another domain, written down without training.
 
     feedforward   "closed": a perceptron in closed form; "units": gated units for named rules, which
                   take any number of operands; "table": a look-up table; "fitted": the paper's
@@ -374,9 +374,9 @@ def construct(
                   units and table that is possible; `origin` says which.
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
-    expect(domain, Domain, AN_ALGEBRA)
-    made, weights = MAKERS[domain.kind](domain, feedforward, dense)
-    return Model(domain, weights, {"made": "constructed", "feedforward": made})
+    expect(algebra, Domain, AN_ALGEBRA)
+    made, weights = MAKERS[algebra.kind](algebra, feedforward, dense)
+    return Model(algebra, weights, {"made": "constructed", "feedforward": made})
 
 
 def load(name: str | Path, algebra: Domain | None = None) -> Model:

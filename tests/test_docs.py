@@ -3,7 +3,7 @@
 import inspect
 import re
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 import typer
@@ -75,19 +75,13 @@ def test_every_parameter_and_method(name):
     wanted = parameters(thing)
     if inspect.isclass(thing):
         members = vars(thing).items()
-        public = {n: m for n, m in members if not n.startswith("_") and not renamed(m)}
+        public = {n: m for n, m in members if not n.startswith("_")}
         wanted |= public.keys()
         for member in public.values():
             function = getattr(member, "__func__", member)  # of a class method
             wanted |= parameters(function) if inspect.isfunction(function) else set()
     assert wanted <= words(section)
     assert ">>>" in section
-
-
-def renamed(member) -> bool:
-    """A name of the past, which gives a hint to its new one."""
-    getter = getattr(member, "fget", None)
-    return getter is not None and getter.__annotations__.get("return") is NoReturn
 
 
 def parameters(thing) -> set[str]:
