@@ -28,7 +28,7 @@ from exactformer.model.layers import layer_of
 from exactformer.model.predict import Outcome, predict, require_outcomes
 from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import from_file, to_file
-from exactformer.trace import PlainStep, SpanStep, Trace, TraceStep, trace
+from exactformer.trace import Explained, Trace, TraceStep, trace
 from exactformer.verify import Findings
 from exactformer.weights.named import is_constructed, read_weights
 
@@ -262,14 +262,14 @@ class Model(Remembering):
     @overload
     def trace(
         self, text: Text, iterations: Iterations, observe: Callable[[Any], None] = ...
-    ) -> Trace[TraceStep] | Trace[SpanStep] | Trace[PlainStep]: ...
+    ) -> Trace[Explained]: ...
 
     def trace(
         self,
         text: Text,
         iterations: Iterations = "depth",
         observe: Callable[[Any], None] = lambda step: None,
-    ) -> Trace[TraceStep] | Trace[SpanStep] | Trace[PlainStep]:
+    ) -> Trace[Any]:
         """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
         expression = self._expression(text)
         self._require_exact(iterations)

@@ -13,7 +13,9 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
+from exactformer.model.layers import LAYERS
 from exactformer.trace import EMPTY_POSITION
+from exactformer.trace.runs import EXPLAINED
 
 # The example of the paper's Figs. 2 and 3.
 PAPER = """\
@@ -89,6 +91,10 @@ iteration 2
   span 1: (1&1) is 1, written at 13
 
 value 1 after 2 iterations"""
+
+
+def test_every_layer_is_explained():
+    assert EXPLAINED.keys() == LAYERS.keys()
 
 
 @pytest.mark.parametrize("dense", [False, True])

@@ -26,7 +26,7 @@ from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
 from exactformer.model.iterations import Iterations, values_tried
-from exactformer.trace import EMPTY_POSITION, PlainStep, SpanStep, TraceStep
+from exactformer.trace import EMPTY_POSITION, Explained
 from exactformer.trace.palette import kind_of
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
@@ -103,7 +103,7 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
             f"too large to draw: {values:,} values would be tried in each of "
             f"{len(expression):,} positions; exactformer eval has no such limit"
         )
-    traced = subject.model.trace(expression, iterations, _Budget(subject.model.algebra))
+    traced = subject.model.trace(expression, iterations, _Budget())
     return traced.to_dict() | {
         "algebra": subject.algebra_name,
         "weights": subject.weights_name,
@@ -125,19 +125,13 @@ def _symbols(expression: Expression) -> list[str]:
 class _Budget:
     """Ends a trace that takes too long or grows too large: a comb, or weights that never halt."""
 
-    algebra: Algebra
     numbers: int = 0
     iterations: int = 0
     started: float = field(default_factory=time.monotonic)
 
-    def __call__(self, step: TraceStep | SpanStep | PlainStep) -> None:
+    def __call__(self, step: Explained) -> None:
         self.iterations += 1
-        self.numbers += len(step.rows()) * len(step.tokens)
-        if isinstance(step, TraceStep):
-            self.numbers += len(step.outputs) * len(self.algebra.vocabulary)
-        else:
-            maps = sum(span.map is not None for span in step.spans)
-            self.numbers += maps * len(self.algebra.values)
+        self.numbers += step.size
         if self.numbers > MOST_NUMBERS or time.monotonic() - self.started > MOST_SECONDS:
             raise TooLarge(
                 f"too large to draw: {len(step.tokens):,} positions are still being reduced after "

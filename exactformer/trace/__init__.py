@@ -1,6 +1,9 @@
 """Every intermediate of every iteration, as text for people and as plain data for programs."""
 
+from exactformer.trace.depth import TraceStep
+from exactformer.trace.plain import PlainStep
 from exactformer.trace.runs import trace
-from exactformer.trace.shown import EMPTY_POSITION, PlainStep, SpanStep, Trace, TraceStep
+from exactformer.trace.shown import EMPTY_POSITION, Explained, Trace
+from exactformer.trace.spans import SpanStep
 
-__all__ = ["EMPTY_POSITION", "PlainStep", "SpanStep", "Trace", "TraceStep", "trace"]
+__all__ = ["EMPTY_POSITION", "Explained", "PlainStep", "SpanStep", "Trace", "TraceStep", "trace"]
