@@ -5,6 +5,7 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
@@ -43,11 +44,17 @@ def test_models(client):
         assert trace(client, algebra["example"], algebra["name"]).status_code == 200
 
 
+def says(answer: dict[str, Any]) -> list[tuple[dict[str, list[Any]], list[str]]]:
+    """The rows and events of each step."""
+    return [(step["rows"], step["events"]) for step in answer["said"]]
+
+
 @pytest.mark.parametrize("case", CASES[::5], ids=lambda case: case.text)
 def test_trace_is_what_the_command_prints(client, case):
     answer = trace(client, case.text, case.domain, "7520").json()
-    printed = load(f"{case.domain}/7520").trace(case.text).to_dict()
-    assert json.loads(json.dumps(printed)).items() <= answer.items()
+    traced = load(f"{case.domain}/7520").trace(case.text)
+    assert json.loads(json.dumps(traced.to_dict())).items() <= answer.items()
+    assert all(f"\n  {event}\n" in str(traced) for _, events in says(answer) for event in events)
     assert answer["value"] == answer["expected"] == case.value
     assert answer["depth"] == case.depth
     if answer["steps"]:
@@ -66,8 +73,9 @@ def test_trace_is_what_the_command_prints(client, case):
 def test_spans_are_what_the_command_prints(client, domain, text, weights):
     offered = weights.removeprefix(f"{domain}/")  # its own have no folder on the page
     answer = trace(client, text, domain, offered, iterations="log").json()
-    printed = load(weights, BUILT_IN[domain]()).trace(text, "log").to_dict()
-    assert json.loads(json.dumps(printed)).items() <= answer.items()
+    traced = load(weights, BUILT_IN[domain]()).trace(text, "log")
+    assert json.loads(json.dumps(traced.to_dict())).items() <= answer.items()
+    assert says(answer) == [(step.rows(), [*step.events(traced.algebra)]) for step in traced.steps]
     assert answer["steps"][0]["spans"]
     assert answer["value"] == answer["expected"]
     assert answer["iterations"] == "log"

@@ -1,10 +1,12 @@
 """The JSON that the page works with, as plain data: from the server, or written into a file.
 
-models    {"first": {"algebra", "weights"}, "limits": {...}, "algebras": [{"name", "notation",
+models    {"first": {"algebra", "weights"}, "limits": {...}, "algebras": [{"name", "layers",
           "vocabulary", "kinds": the type of each token, "weights": names, "example"}]}
-trace     what `exactformer trace --json` prints ("expression", "steps", "value"), and "algebra",
-          "weights", "iterations", "depth", "tokens" at the start, "parenthesized": those with the
-          parentheses that precedence stands for, and "expected": the oracle's value
+trace     what `exactformer trace --json` prints ("expression", "steps", "value"), and "layer", its
+          name; "said": of each step {"rows": {name: a cell for each position}, "events":
+          sentences}, as the text of the trace has them; "algebra", "weights", "iterations",
+          "depth", "tokens" at the start, "parenthesized": those with the parentheses that
+          precedence stands for, and "expected": the oracle's value
 weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "arrays":
           {name: {"shape", "numbers": at most the first 2,000 rows and columns}}, with NAME_logits
           beside a discrete NAME, "certificate": what `exactformer certify --json` prints, less
@@ -14,7 +16,7 @@ sample    {"expression", "value", "tokens"}: a random expression of an exact dep
 
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
@@ -31,7 +33,7 @@ from exactformer.trace.palette import kind_of
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
 MOST_TOKENS = 2_000  # of an expression: the page stays quick well beyond a thousand
-MOST_NUMBERS = 2_000_000  # in a trace: about ten megabytes of JSON
+MOST_NUMBERS = 2_000_000  # in a trace: about twenty megabytes of JSON
 MOST_SECONDS = 10  # for a trace
 MOST_TRIED = 60_000_000  # numbers of every value in every position: up to ten seconds
 MOST_ROWS = 2_000  # and columns of a matrix
@@ -73,7 +75,7 @@ def _algebra(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
     )
     return {
         "name": name,
-        "notation": algebra.notation,
+        "layers": sorted({algebra.layer(iterations) for iterations in get_args(Iterations)}),
         "vocabulary": list(algebra.vocabulary),
         "kinds": [kind_of(algebra, symbol) for symbol in algebra.vocabulary],
         "weights": weights,
@@ -103,8 +105,10 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
             f"too large to draw: {values:,} values would be tried in each of "
             f"{len(expression):,} positions; exactformer eval has no such limit"
         )
-    traced = subject.model.trace(expression, iterations, _Budget())
+    algebra, traced = expression.algebra, subject.model.trace(expression, iterations, _Budget())
     return traced.to_dict() | {
+        "layer": algebra.layer(iterations),
+        "said": [{"rows": s.rows(), "events": [*s.events(algebra)]} for s in traced.steps],
         "algebra": subject.algebra_name,
         "weights": subject.weights_name,
         "iterations": iterations,

@@ -35,6 +35,8 @@ SCRIPTS = (
     "tree.js",
     "details.js",
     "span-details.js",
+    "said.js",
+    "pictures.js",
     "matrices.js",
     "player.js",
     "theme.js",

@@ -1,11 +1,12 @@
 // The tree of an expression, and where in a state the nodes that are left of it stand.
 
-/** Nodes by position, with their inputs and places. Parentheses belong to the gate of their span. */
-function circuitOf({ tokens, parenthesized }, vocabulary, isPlain) {
+/** Nodes by position, with their inputs and places. Parentheses belong to the gate of their span.
+ * `inPlace`: values are written where their operators were, and all parentheses are in the text. */
+function circuitOf({ tokens, parenthesized }, vocabulary, inPlace) {
   const nodes = new Map();
   const belongs = new Map(); // position of any token to that of its node
   const open = [{ inputs: [], parts: [] }];
-  const places = isPlain ? placesInPlain(tokens, parenthesized) : [...tokens.keys()];
+  const places = inPlace ? [...tokens.keys()] : placesInPlain(tokens, parenthesized);
   parenthesized.forEach((symbol, i) => {
     const position = places[i];
     if (symbol === "(") {
@@ -37,9 +38,9 @@ function circuitOf({ tokens, parenthesized }, vocabulary, isPlain) {
   for (const node of nodes.values()) {
     for (const input of node.inputs) input.parent = node;
   }
-  if (isPlain) measure(nodes, belongs, tokens);
+  if (!inPlace) measure(nodes, belongs, tokens);
   const levels = Math.max(...[...nodes.values()].map((node) => node.level)) + 1;
-  return { nodes, belongs, leaves, levels, symbols: isPlain ? tokens : null };
+  return { nodes, belongs, leaves, levels, symbols: inPlace ? null : tokens };
 }
 
 /** Where the tokens of a parenthesized text stand in the plain one: parentheses, nowhere. */
@@ -50,7 +51,7 @@ function placesInPlain(tokens, parenthesized) {
   return parenthesized.map((symbol) => (isParenthesis(symbol) ? null : own[next++]));
 }
 
-/** In plain notation: from where to where each node reaches, the parentheses around it included. */
+/** From where to where each node reaches, the parentheses around it included. */
 function measure(nodes, belongs, tokens) {
   const reach = () => {
     for (const node of nodes.values()) {
@@ -75,9 +76,9 @@ function measure(nodes, belongs, tokens) {
   reach();
 }
 
-/** By node, the position of what is left of it in a state. The paper's layer writes the value of a
- * span where its operator was. That for plain notation writes it where the span begins, so a node is
- * gone as soon as one above it is no operator any more.
+/** By node, the position of what is left of it in a state. A value that is not written in place, where
+ * its operator was, is the first token in the span: a node is gone as soon as one above it is no
+ * operator any more.
  */
 function holdersOf({ nodes, symbols }, tokens) {
   const holders = new Map();

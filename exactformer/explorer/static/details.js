@@ -1,7 +1,6 @@
 // One position in words and numbers.
 
-function showDetails({ tokens, step }, place, vocabulary) {
-  const [role, told] = step && hasSpans(step) ? [spanRole, spanFacts] : [roleOf, facts];
+function showDetails({ tokens, step, picture }, place, vocabulary) {
   const head = html(
     "div",
     { class: "panel-head" },
@@ -10,18 +9,18 @@ function showDetails({ tokens, step }, place, vocabulary) {
     html(
       "p",
       { class: "caption" },
-      step ? role(step, place, vocabulary) : "The end: nothing more happens.",
+      step ? picture.role(step, place, vocabulary) : "The end: nothing more happens.",
     ),
   );
-  byId("details").replaceChildren(head, ...(step ? told(step, place, vocabulary) : []));
+  byId("details").replaceChildren(head, ...(step ? picture.facts(step, place, vocabulary) : []));
 }
 
-function chip(symbol, vocabulary) {
-  return html(
-    "span",
-    { class: `chip ink-${vocabulary.kind(symbol)}` },
-    symbol === EMPTY ? "empty" : symbol,
-  );
+function fact(name, ...content) {
+  return [html("dt", {}, name), html("dd", {}, ...content)];
+}
+
+function chip(symbol, vocabulary, text = symbol === EMPTY ? "empty" : symbol) {
+  return html("span", { class: `chip ink-${vocabulary.kind(symbol)}` }, text);
 }
 
 function roleOf(step, place, vocabulary) {
@@ -37,7 +36,6 @@ function roleOf(step, place, vocabulary) {
 }
 
 function facts(step, place, vocabulary) {
-  const fact = (name, ...content) => [html("dt", {}, name), html("dd", {}, ...content)];
   const bags = bagsAt(step, place);
   const list = html(
     "dl",
@@ -58,11 +56,7 @@ function bagChips(bag, vocabulary) {
   const tokens = vocabulary.entries(bag);
   if (!tokens.length) return ["nothing"];
   return tokens.flatMap(([token, count]) => [
-    html(
-      "span",
-      { class: `chip ink-${vocabulary.kind(token)}` },
-      count === 1 ? token : `${count}×${token}`,
-    ),
+    chip(token, vocabulary, count === 1 ? token : `${count}×${token}`),
     " ",
   ]);
 }

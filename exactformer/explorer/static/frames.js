@@ -3,10 +3,14 @@
 
 const EMPTY = "·"; // the zero vector, as in the text of a trace
 
-function framesOf(trace) {
-  const frames = trace.steps.map((step) => ({ tokens: step.tokens, step }));
+/** A step gets what it says, and the number of the cluster or span of each position. */
+function framesOf(trace, picture) {
+  const frames = trace.steps.map((step, i) => {
+    Object.assign(step, { said: trace.said[i], groups: picture.groups(step) });
+    return { tokens: step.tokens, step, picture };
+  });
   const last = trace.steps.at(-1);
-  return [...frames, { tokens: last ? last.state : trace.tokens, step: null }];
+  return [...frames, { tokens: last ? last.state : trace.tokens, step: null, picture }];
 }
 
 /** What the page knows of a vocabulary: the type of each token. */
@@ -55,12 +59,17 @@ clusterInk.count = Number(
 
 /** Where each cluster is, or each piece of a span between holes; kept, since every redraw asks. */
 function clustersOf(step) {
-  step.runs ??= (step.clusters ?? step.numbers).reduce((runs, number, position) => {
+  step.runs ??= step.groups.reduce((runs, number, position) => {
     if (number && number === runs.at(-1)?.number) runs.at(-1).to = position;
     else if (number) runs.push({ number, from: position, to: position });
     return runs;
   }, []);
   return step.runs;
+}
+
+function clustersSummary(step) {
+  const spans = plural(clustersOf(step).length, "deepest span");
+  return `${spans} of ${plural(step.tokens.length, "position")}`;
 }
 
 /** Positions that received something or gave an output, in order. */

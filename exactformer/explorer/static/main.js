@@ -58,7 +58,7 @@ function algebraNow() {
 
 /** Fields and lists say what the view says. */
 function showChoices() {
-  const { notation, weights, vocabulary: symbols, kinds } = algebraNow();
+  const { layers, weights, vocabulary: symbols, kinds } = algebraNow();
   vocabulary = new Vocabulary(symbols, kinds);
   const random = view.weights.startsWith("random/");
   byId("algebra").value = view.algebra;
@@ -67,7 +67,7 @@ function showChoices() {
   byId("seed-label").hidden = !random;
   if (random) byId("seed").value = view.weights.slice("random/".length);
   byId("iterations").value = view.iterations;
-  byId("iterations-label").hidden = notation === "plain"; // which has one layer
+  byId("iterations-label").hidden = layers.length < 2;
   byId("expression").value = view.expression;
   byId("depth").max = models.limits.depth;
   fitField();
@@ -133,9 +133,10 @@ async function loadTrace(frame = 0) {
 function showTrace(answer, frame) {
   trace = answer;
   document.title = `${[...trace.expression].slice(0, 60).join("")} · exactformer`;
-  frames = framesOf(trace);
+  const picture = PICTURES[trace.layer] ?? SAID; // what it says, drawn as it is
+  frames = framesOf(trace, picture);
   if (view.position !== null && view.position >= trace.tokens.length) view.position = null;
-  tree.start(trace, vocabulary, algebraNow().notation === "plain");
+  tree.start(trace, vocabulary, picture);
   player.start(trace.steps.length, frame);
   showResult();
   showLegend();
@@ -145,11 +146,14 @@ function showFrame(number) {
   if (!frames) return;
   view.frame = number;
   const frame = frames[number];
-  const { step } = frame;
+  const { step, picture } = frame;
   byId("sheet-title").textContent = step ? `Iteration ${number + 1}` : "The whole reduction";
-  byId("sheet-caption").textContent = step ? happening(frame) : ending();
-  byId("tree-caption").textContent = step ? `${reducing(step)} about to be computed` : "what is left";
+  byId("sheet-caption").textContent = step ? picture.summary(step) : ending(picture);
+  byId("tree-caption").textContent = step
+    ? `${picture.reducing(step)} about to be computed`
+    : "what is left";
   sheet.show(frame, stagesOf(frames, number), vocabulary);
+  showEvents(frame);
   tree.show(frame);
   focus = focusOf(frame);
   sheet.reveal(focus);
@@ -158,38 +162,18 @@ function showFrame(number) {
   saveAddress();
 }
 
-function actingIn(step) {
-  if (!hasSpans(step)) return busyPositions(step);
-  return placedSpans(step, vocabulary).map(({ column }) => column).filter((i) => step.mask[i]);
-}
-
 /** Where to look: the selection, or else the nearest place where something happens. */
-function focusOf({ tokens, step }) {
+function focusOf({ tokens, step, picture }) {
   if (view.position !== null) return view.position;
   const filled = (state) => [...state.keys()].filter((i) => state[i] !== EMPTY);
-  const acting = step ? actingIn(step) : filled(tokens);
+  const acting = step ? picture.acting(step, vocabulary) : filled(tokens);
   const computed = step ? acting.filter((i) => step.state[i] !== EMPTY) : [];
   return sheet.nearest(computed.length ? computed : acting) ?? 0;
 }
 
-function reducing(step) {
-  if (hasSpans(step)) return plural(knownSpans(step).length, "span");
-  return plural(clustersOf(step).length, "gate");
-}
-
-function happening({ tokens, step }) {
-  const positions = plural(tokens.length, "position");
-  if (!hasSpans(step)) return `${plural(clustersOf(step).length, "deepest span")} of ${positions}`;
-  const known = knownSpans(step).length;
-  const waiting = step.spans.length - known;
-  const all = `${plural(step.spans.length, "span")} of ${positions}`;
-  return `${all}: ${known} with a value${waiting ? `, ${waiting} waiting` : ""}`;
-}
-
-function ending() {
+function ending({ halts }) {
   const iterations = plural(trace.steps.length, "iteration");
-  const counted = algebraNow().notation === "plain" ? "operator" : "parenthesis";
-  if (trace.value !== null) return `No ${counted} is left, so it halts, after ${iterations}.`;
+  if (trace.value !== null) return `${halts}, after ${iterations}.`;
   return `It stops after ${iterations}, and what is left is no single value.`;
 }
 

@@ -58,6 +58,11 @@ function label(text, x, y, room, attributes = {}) {
   );
 }
 
+/** Text at a place, as wide as it is. */
+function note(text, x, y, name = "note middle") {
+  return svg("text", { class: name, x, y }, text);
+}
+
 /** Two step lines over a tint of the larger count, and the numbers where there is room. */
 function depthProfile({ step, x, width, ...range }) {
   step.most ??= extreme([...step.forward, ...step.backward], Math.max, 1);
@@ -82,16 +87,9 @@ function depthProfile({ step, x, width, ...range }) {
   ];
   if (width < LEGIBLE) return elements;
   for (const i of places) {
-    elements.push(
-      label(String(step.forward[i]), x(i) + width / 2, 71, width - 2, {
-        class: "count forward-count",
-      }),
-    );
-    elements.push(
-      label(String(step.backward[i]), x(i) + width / 2, 86, width - 2, {
-        class: "count backward-count",
-      }),
-    );
+    const count = (name, y) =>
+      label(String(step[name][i]), x(i) + width / 2, y, width - 2, { class: `count ${name}-count` });
+    elements.push(count("forward", 71), count("backward", 86));
   }
   return elements;
 }
@@ -149,36 +147,40 @@ function clusterNumbers(whole, { from, to }) {
   return columns({ from, to }).filter((column) => (column - whole.from) % 12 === 6);
 }
 
+/** An arc from one column down to another. */
+function arrow({ x, width, height }, arc, name) {
+  const [start, end] = [x(arc.from) + width / 2, x(arc.to) + width / 2];
+  return svg("path", {
+    class: `arc ${name}`,
+    "data-from": arc.from,
+    "data-to": arc.to,
+    d: `M${start} 4C${start} ${height * 0.62} ${end} ${height * 0.3} ${end} ${height - 9}`,
+  });
+}
+
+function arrowHead({ x, width, height }, column, ink) {
+  const d = `M${x(column) + width / 2 - 4.5} ${height - 11}h9l-4.5 8z`;
+  return svg("path", { class: `head ${ink}`, d });
+}
+
+/** The arcs with a part between two columns. */
+function visibleArcs(arcs, { from, to }) {
+  const isSeen = (arc) => Math.min(arc.from, arc.to) <= to && from <= Math.max(arc.from, arc.to);
+  return arcs.filter(isSeen);
+}
+
 /** From the column of each token that is sent, down to the column that receives it. */
-function attentionArcs({ step, x, width, height, vocabulary, from, to }) {
-  const arcs = arcsOf(step, vocabulary)
-    .filter((arc) => Math.min(arc.from, arc.to) <= to && from <= Math.max(arc.from, arc.to))
-    .map((arc) => {
-      const [start, end] = [x(arc.from) + width / 2, x(arc.to) + width / 2];
-      return svg("path", {
-        class: `arc ${clusterInk(step.clusters[arc.to])}`,
-        "data-from": arc.from,
-        "data-to": arc.to,
-        d: `M${start} 4C${start} ${height * 0.62} ${end} ${height * 0.3} ${end} ${height - 9}`,
-      });
-    });
+function attentionArcs(area) {
+  const { step, x, height, vocabulary, from, to } = area;
+  const inkOf = (column) => clusterInk(step.clusters[column]);
+  const visible = visibleArcs(arcsOf(step, vocabulary), area);
+  const arcs = visible.map((arc) => arrow(area, arc, inkOf(arc.to)));
   const heads = busyPositions(step)
     .filter((i) => from <= i && i <= to && bagsAt(step, i).some((bag) => Object.keys(bag).length))
-    .map((i) => {
-      const middle = x(i) + width / 2;
-      return svg("path", {
-        class: `head ${clusterInk(step.clusters[i])}`,
-        d: `M${middle - 4.5} ${height - 11}h9l-4.5 8z`,
-      });
-    });
+    .map((i) => arrowHead(area, i, inkOf(i)));
   if (step.arcsLeftOut) {
-    arcs.push(
-      svg(
-        "text",
-        { class: "note", x: x(from) + 4, y: height - 6 },
-        `only the first ${plural(MOST_ARCS, "arc")} are drawn`,
-      ),
-    );
+    const most = `only the first ${plural(MOST_ARCS, "arc")} are drawn`;
+    arcs.push(note(most, x(from) + 4, height - 6, "note"));
   }
   return [...arcs, ...heads];
 }
@@ -220,20 +222,12 @@ function routedBags({ step, x, width, vocabulary, from, to }) {
         const text = count === 1 ? token : `${count}×${token}`;
         const chip = tokenBox(text, vocabulary.kind(token), middle, y, width - 6, CHIP, "chip");
         if (slot && width >= LEGIBLE)
-          chip.append(
-            svg("text", { class: "slot", x: middle - width / 2 - 3, y: y + 3 }, String(slot)),
-          );
+          chip.append(note(String(slot), middle - width / 2 - 3, y + 3, "slot"));
         return chip;
       });
       if (fits.length < chips.length) {
-        const y = 8 + (CHIP + 3) * fits.length + CHIP / 2;
-        drawn.push(
-          svg(
-            "text",
-            { class: "note middle", x: middle, y: y + 4 },
-            `+${chips.length - fits.length}`,
-          ),
-        );
+        const y = 12 + (CHIP + 3) * fits.length + CHIP / 2;
+        drawn.push(note(`+${chips.length - fits.length}`, middle, y));
       }
       return drawn;
     });
@@ -287,17 +281,8 @@ function outputBars({ step, x, width, height, vocabulary, from, to }) {
         }),
       );
       if (above && width >= LEGIBLE && !crowded(outputs, bar)) {
-        elements.push(
-          svg(
-            "text",
-            {
-              class: `kept ink-${vocabulary.kind(token)}`,
-              x: left + (i + 0.5) * bar,
-              y: middle - size - 5,
-            },
-            token,
-          ),
-        );
+        const name = `kept ink-${vocabulary.kind(token)}`;
+        elements.push(note(token, left + (i + 0.5) * bar, middle - size - 5, name));
       }
     });
   });

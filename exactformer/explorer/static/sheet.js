@@ -239,7 +239,7 @@ class Sheet {
       "aria-hidden": "true",
     });
     if (step) {
-      const depth = depthsOf(step);
+      const depth = this.frame.picture.depths(step);
       const most = Math.max(
         1,
         depth.reduce((a, b) => Math.max(a, b), 0),

@@ -9,20 +9,27 @@ function spanRole(step, place) {
   return `In span ${span.number}, which has a value: it ${becomes}.`;
 }
 
-function spanFacts(step, place, vocabulary) {
-  const fact = (name, ...content) => [html("dt", {}, name), html("dd", {}, ...content)];
-  const about = step.levels
-    ? [
-        ...(step.levels[place] ? fact("level", String(step.levels[place])) : []),
-        ...fact("counted", `${step.opened[place]} opened before, ${step.closed[place]} closed after`),
-      ]
-    : fact("counts", `${step.forward[place]} from the left, ${step.backward[place]} from the right`);
+function countFacts(step, place) {
+  const [left, right] = [step.forward[place], step.backward[place]];
+  return fact("counts", `${left} from the left, ${right} from the right`);
+}
+
+function levelFacts(step, place) {
+  return [
+    ...(step.levels[place] ? fact("level", String(step.levels[place])) : []),
+    ...fact("counted", `${step.opened[place]} opened before, ${step.closed[place]} closed after`),
+  ];
+}
+
+/** `about` gives the facts that a position has by itself. */
+function spanFacts(about, step, place, vocabulary) {
+  const known = about(step, place);
   const span = spanAt(step, place);
-  if (!span) return [html("dl", { class: "facts" }, ...about)];
+  if (!span) return [html("dl", { class: "facts" }, ...known)];
   const list = html(
     "dl",
     { class: "facts" },
-    ...about,
+    ...known,
     ...fact("span", html("code", {}, span.text), ` ${kindOf(span)}`),
     ...(span.fold?.length > 1 ? fact("in steps", html("code", {}, span.fold.join(", then "))) : []),
     ...span.inner.flatMap((number) =>

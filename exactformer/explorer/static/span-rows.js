@@ -64,10 +64,7 @@ function mapTables(area) {
       const value = span.value ?? UNKNOWN;
       return tokenBox(value, "value", middle, y(0.2), width - 6, CHIP, "chip");
     }
-    if (!span.map) {
-      const holes = `${span.inner.length} ${HOLE}`;
-      return svg("text", { class: "note middle", x: middle, y: y(0.4) }, holes);
-    }
+    if (!span.map) return note(`${span.inner.length} ${HOLE}`, middle, y(0.4));
     const lines = vocabulary.entries(span.map);
     const fits = lines.length <= MOST_LINES ? lines : lines.slice(0, MOST_LINES - 1);
     const comes = arriving(step, span);
@@ -77,30 +74,18 @@ function mapTables(area) {
       }),
     );
     if (fits.length < lines.length) {
-      const more = `+${lines.length - fits.length}`;
-      drawn.push(svg("text", { class: "note middle", x: middle, y: y(fits.length) + 4 }, more));
+      drawn.push(note(`+${lines.length - fits.length}`, middle, y(fits.length) + 4));
     }
     return drawn;
   });
 }
 
 /** From each inner span down to the one around it; dashed where that one goes on waiting. */
-function scanArcs({ step, x, width, height, vocabulary, from, to }) {
-  return handedOn(step, vocabulary)
-    .filter((arc) => Math.min(arc.from, arc.to) <= to && from <= Math.max(arc.from, arc.to))
-    .flatMap((arc) => {
-      const [start, end] = [x(arc.from) + width / 2, x(arc.to) + width / 2];
-      const ink = clusterInk(arc.number);
-      return [
-        svg("path", {
-          class: `arc ${ink}${arc.waits ? " waits" : ""}`,
-          "data-from": arc.from,
-          "data-to": arc.to,
-          d: `M${start} 4C${start} ${height * 0.62} ${end} ${height * 0.3} ${end} ${height - 9}`,
-        }),
-        svg("path", { class: `head ${ink}`, d: `M${end - 4.5} ${height - 11}h9l-4.5 8z` }),
-      ];
-    });
+function scanArcs(area) {
+  return visibleArcs(handedOn(area.step, area.vocabulary), area).flatMap((arc) => {
+    const ink = clusterInk(arc.number);
+    return [arrow(area, arc, arc.waits ? `${ink} waits` : ink), arrowHead(area, arc.to, ink)];
+  });
 }
 
 /** What each span is worth, or that it waits. */

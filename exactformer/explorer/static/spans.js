@@ -4,10 +4,6 @@
 const HOLE = "□"; // an inner span, as in the text of a trace
 const UNKNOWN = "…"; // what depends on one
 
-function hasSpans(step) {
-  return "spans" in step;
-}
-
 /** The spans in the order of their columns: an operator's own, or else that of the first token. */
 function placedSpans(step, vocabulary) {
   if (!step.placed) {
@@ -33,6 +29,13 @@ function arriving(step, span) {
   return step.spans[span.inner[0] - 1].value;
 }
 
+function spansSummary(step) {
+  const known = knownSpans(step).length;
+  const waiting = step.spans.length - known;
+  const all = `${plural(step.spans.length, "span")} of ${plural(step.tokens.length, "position")}`;
+  return `${all}: ${known} with a value${waiting ? `, ${waiting} waiting` : ""}`;
+}
+
 function knownSpans(step) {
   return step.spans.filter((span) => span.value !== null);
 }
@@ -54,9 +57,8 @@ function handedOn(step, vocabulary) {
   return step.handed;
 }
 
-/** How deep each position is: in plain notation, by the parentheses that are counted there. */
-function depthsOf(step) {
-  if (step.forward) return step.forward.map((count, i) => Math.max(count, step.backward[i]));
+/** How deep each position is, by the parentheses that are counted there. */
+function countedDepths(step) {
   let open = 0;
   return step.tokens.map((symbol, i) => {
     open += step.opened[i] + (symbol === "(" ? 1 : 0);

@@ -3,16 +3,23 @@
 
 const MOST_STATES = 16; // rows of the whole reduction
 
-function stateStage(step) {
-  return {
-    name: "tokens",
-    title: "State",
-    equation: "X, Eq. 1",
-    height: 46,
-    caption: "in each place a token, or none",
-    draw: (area) => boxes(area, step.tokens),
-  };
-}
+const stateStage = {
+  name: "tokens",
+  title: "State",
+  equation: "X, Eq. 1",
+  height: 46,
+  caption: "in each place a token, or none",
+  draw: (area) => boxes(area, area.step.tokens),
+};
+
+const newStateStage = {
+  name: "state",
+  title: "New state",
+  height: 46,
+  draw: (area) => boxes(area, area.step.state, area.step.tokens),
+};
+
+const maskStage = { name: "mask", title: "Reduction mask", height: 40, draw: maskBits };
 
 const countsStage = {
   name: "counts",
@@ -24,23 +31,15 @@ const countsStage = {
 };
 
 function stagesOf(frames, index) {
-  const { step } = frames[index];
-  if (!step) return reductionStages(frames);
-  return hasSpans(step) ? spanStages(step) : iterationStages(step);
+  const { step, picture } = frames[index];
+  return step ? picture.stages(step) : reductionStages(frames, picture);
 }
 
 function iterationStages(step) {
   return [
-    stateStage(step),
+    stateStage,
     countsStage,
-    {
-      name: "mask",
-      title: "Reduction mask",
-      equation: "P, Eq. 5",
-      height: 40,
-      caption: "where the larger count is largest",
-      draw: maskBits,
-    },
+    { ...maskStage, equation: "P, Eq. 5", caption: "where the larger count is largest" },
     {
       name: "clusters",
       title: "Clusters",
@@ -74,14 +73,7 @@ function iterationStages(step) {
       caption: "one output for each token (log scale); what exceeds the threshold is kept",
       draw: outputBars,
     },
-    {
-      name: "state",
-      title: "New state",
-      equation: "X′, Eq. 13",
-      height: 46,
-      caption: "spans become what was kept",
-      draw: (area) => boxes(area, step.state, step.tokens),
-    },
+    { ...newStateStage, equation: "X′, Eq. 13", caption: "spans become what was kept" },
   ];
 }
 
@@ -97,11 +89,12 @@ function rankStage(step) {
   };
 }
 
-/** The logarithmic layer, and the one for plain notation. */
-function spanStages(step) {
+/** The logarithmic layer, and the one for plain notation. `reasons`: why spans are where they are;
+ * `maps`: the symbol of a span's map. */
+function spanStages(step, reasons, maps) {
   return [
-    stateStage(step),
-    ...(step.levels ? plainStages(step) : [countsStage]),
+    stateStage,
+    ...reasons,
     {
       name: "spans",
       title: "Spans",
@@ -113,7 +106,7 @@ function spanStages(step) {
     {
       name: "maps",
       title: "Speculate",
-      equation: step.levels ? "M′" : "F",
+      equation: maps,
       height: mapHeight(step),
       caption: "every value tried in the one hole; in bold, the one that comes",
       draw: mapTables,
@@ -134,22 +127,8 @@ function spanStages(step) {
       caption: `what each span is worth, or ${UNKNOWN}`,
       draw: spanValues,
     },
-    {
-      name: "mask",
-      title: "Reduction mask",
-      equation: "P",
-      height: 40,
-      caption: "outermost spans with a value",
-      draw: maskBits,
-    },
-    {
-      name: "state",
-      title: "New state",
-      equation: "X′",
-      height: 46,
-      caption: "these become their values",
-      draw: (area) => boxes(area, step.state, step.tokens),
-    },
+    { ...maskStage, equation: "P", caption: "outermost spans with a value" },
+    { ...newStateStage, equation: "X′", caption: "these become their values" },
   ];
 }
 
@@ -176,10 +155,9 @@ function plainStages(step) {
 }
 
 /** Where it ends: all states below one another, as in the paper's Figure 3. */
-function reductionStages(frames) {
+function reductionStages(frames, { theorems }) {
   const last = frames.length - 1;
   const half = MOST_STATES / 2;
-  const byPaper = frames.every(({ step }) => !step || !hasSpans(step)); // and its theorems
   const kept = [...frames.keys()].filter(
     (i) => frames.length <= MOST_STATES || i < half || i > last - half,
   );
@@ -187,7 +165,7 @@ function reductionStages(frames) {
     name: "reduction",
     height: 42,
     title: i === 0 ? "At the start" : `After ${plural(i, "iteration")}`,
-    equation: byPaper ? (i === last ? "Theorem 2" : i === 1 ? "Theorem 1" : "") : "",
+    equation: theorems ? (i === last ? "Theorem 2" : i === 1 ? "Theorem 1" : "") : "",
     caption:
       frames.length > MOST_STATES && i === half - 1
         ? `${last - MOST_STATES + 1} more states are not shown`

@@ -36,10 +36,10 @@ class Tree {
   }
 
   /** A new expression. */
-  start(trace, vocabulary, isPlain) {
+  start(trace, vocabulary, { inPlace }) {
     this.vocabulary = vocabulary;
     this.leaf = Math.max(LEAF, wideEnough(vocabulary.longest) + 8);
-    this.circuit = circuitOf(trace, vocabulary, isPlain);
+    this.circuit = circuitOf(trace, vocabulary, inPlace);
     this.zoomed = null; // found when it can be seen
     this.frame = null;
   }
@@ -147,8 +147,10 @@ class Tree {
     const [top, bottom] = [scrollTop - AROUND, scrollTop + clientHeight + AROUND];
     const { step } = this.frame;
     const alive = (node) => this.holders.has(node);
-    const inks = step?.clusters ?? step?.numbers.map((number, i) => number * step.mask[i]);
-    const clusterOf = (node) => inks?.[this.holder(node)] ?? 0;
+    const clusterOf = (node) => {
+      const position = this.holder(node);
+      return step?.mask?.[position] ? step.groups[position] : 0;
+    };
     const [glows, edges, nodes] = [[], [], []];
     for (const node of this.circuit.nodes.values()) {
       const [x, y] = this.place(node);

@@ -1,0 +1,94 @@
+"""A layer that the page has no picture of: what its steps say is drawn in a real browser."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+import exactformer as ef
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.notation import NOTATIONS, Infix, Notation, Plain
+from exactformer.explorer.choices import Choices
+from exactformer.explorer.page import write_trace
+from exactformer.model.layers import LAYERS
+from exactformer.trace import Explained
+from exactformer.trace.runs import EXPLAINED
+from tests.explorer import NO_BROWSER, Visit
+
+pytestmark = NO_BROWSER
+
+
+@dataclass(frozen=True)
+class Change(Explained):
+    """What an iteration of any layer changed."""
+
+    tokens: list[str]
+    state: list[str]
+
+    def rows(self) -> dict[str, list[Any]]:
+        pairs = list(zip(self.tokens, self.state, strict=True))
+        moved = ["<b>" if new != old and new != "·" else "·" for old, new in pairs]
+        changed = [int(old != new) for old, new in pairs]
+        return {"tokens": self.tokens, "changed": changed, "moved": moved, "after": self.state}
+
+    def events(self, algebra: Algebra) -> Iterator[str]:
+        for position, (old, new) in enumerate(zip(self.tokens, self.state, strict=True)):
+            if old != new:
+                yield f"<i>{old}</i> at {position} becomes {new}"
+
+
+CASES = {
+    "infix": (Infix, "depth", ef.boolean(), "((1|(~(1&0)))&(~0))"),
+    "prefix": (Notation, "depth", ef.listops(), "( MAX 1 ( SM 2 ( MIN 7 3 ) ) )"),
+    "plain": (Plain, "plain", ef.arithmetic_plain(), "1+2*3+4*(5+6)*7"),
+}
+
+
+@pytest.fixture(params=CASES)
+def case(request, monkeypatch) -> tuple[Algebra, str]:
+    """The layers of CASES under another name, whose steps say something else."""
+    notation, layer, algebra, text = CASES[request.param]
+    toy = type("Toy", (notation,), {"layer": "toy"})("toy")
+    monkeypatch.setitem(NOTATIONS, "toy", toy)
+    monkeypatch.setitem(LAYERS, "toy", LAYERS[layer])
+    monkeypatch.setitem(EXPLAINED, "toy", lambda algebra, step, *states: Change(*states))
+    return replace(algebra, notation=toy), text
+
+
+def cells(visit: Visit, row: int) -> list[str]:
+    """What is drawn in a row of the sheet; nothing is an empty place."""
+    drawn = visit.page.locator(".stage-said").nth(row)
+    return drawn.evaluate("row => [...row.children].map(cell => cell.textContent)")
+
+
+def test_its_rows_and_events_are_shown_at_each_iteration(visit, tmp_path, case):
+    algebra, text = case
+    path = tmp_path / "toy.html"
+    write_trace(path, Choices(algebra, "constructed"), text)
+    visit.open(path.as_uri())
+    traced = ef.construct(algebra).trace(text)
+    assert len(traced.steps) > 1
+    for number, step in enumerate(traced.steps, start=1):
+        assert visit.text("#sheet-title") == f"Iteration {number}"
+        rows = step.rows()
+        assert visit.page.locator(".label b").all_text_contents() == list(rows)
+        for row, wanted in enumerate(rows.values()):
+            assert cells(visit, row) == ["" if cell == "·" else str(cell) for cell in wanted]
+        events = [*step.events(algebra)]
+        assert visit.page.locator("#events li").all_text_contents() == events
+        last = len(step.tokens) - 1
+        visit.page.locator(".scroller svg").evaluate("(svg, at) => light(at)", last)
+        assert visit.text("#details dl").split()[::2] == list(rows)
+        visit.page.keyboard.press("ArrowRight")
+    assert visit.page.locator("#events").is_hidden()
+    assert visit.text("#value") == ef.oracle(ef.parse(algebra, text))
+    assert visit.page.locator(".tree .node:not(.gone)").count() == 1
+    assert f"It halts, after {len(traced.steps)} iterations" in visit.text("#sheet-caption")
+
+
+def test_a_layer_with_a_picture_shows_that(visit, address):
+    visit.open(address)
+    assert visit.page.locator(".stage-attention").count() == 1
+    assert visit.page.locator(".stage-said").count() == 0
+    assert visit.page.locator("#events").is_hidden()
