@@ -18,13 +18,14 @@ from torch import Tensor
 
 from exactformer.domains import kinds, reference
 from exactformer.domains.data import Place
-from exactformer.domains.domain import Domain
+from exactformer.domains.domain import Domain, TokenType
 from exactformer.domains.expression import Expression
 from exactformer.domains.lexicon import Lexicon
 from exactformer.model import construct, iterations, layers, storage
 from exactformer.model.circuit import NO_TAP, Tap
 from exactformer.model.feedforward import Table
 from exactformer.model.gated import Gated
+from exactformer.trace import Explained, runs
 from exactformer.verify import Fault, Findings, conditions
 from exactformer.weights import tensors
 from exactformer.weights.tensors import Arrays, Contents, TensorSpec
@@ -55,8 +56,16 @@ class Walk(Domain):
     def lexicon(self) -> Lexicon:
         return Lexicon(self.token_ids)
 
-    packs = True
-    max_fan_in = 1
+    @cached_property
+    def packs(self) -> bool:
+        return True
+
+    @property
+    def max_fan_in(self) -> int:
+        return 1
+
+    def token_type(self, token: int) -> TokenType:
+        return "operator" if token < 2 else "value"
 
     def first_error(self, ids: list[int], words: list[str]) -> tuple[int, str] | None:
         for place, token in enumerate(ids):
@@ -144,6 +153,28 @@ def made(walk: Walk, feedforward: str | None, dense: bool) -> tuple[str, WalkWei
     return "table", WalkWeights(G, f)
 
 
+# trace/
+
+
+@dataclass(frozen=True)
+class Leg(Explained):
+    """All steps of a walk, taken at once."""
+
+    tokens: list[str]
+    place: int
+    state: list[str]
+
+    def rows(self) -> dict[str, list[Any]]:
+        return {"tokens": self.tokens, "after": self.state}
+
+    def events(self, domain: Domain) -> Iterator[str]:
+        yield f"{len(self.tokens)} steps lead to {self.place}"
+
+
+def explain(walk: Walk, step: Step, tokens: list[str], state: list[str]) -> Leg:
+    return Leg(tokens, int(step.A), state)
+
+
 # verify/
 
 
@@ -183,6 +214,7 @@ def add_to_tables(monkeypatch: pytest.MonkeyPatch) -> None:
         (construct.MAKERS, "walk", made),
         (conditions.CHECKS, "walk", check),
         (layers.LAYERS, "walk", layer),
+        (runs.EXPLAINED, "walk", explain),
         (iterations.COSTS, "walk", iterations.Cost(lambda text: 1, lambda text: 0)),
     ):
         monkeypatch.setitem(table, key, line)

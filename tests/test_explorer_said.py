@@ -8,6 +8,7 @@ import pytest
 
 import exactformer as ef
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.domain import Domain
 from exactformer.domains.notation import NOTATIONS, Infix, Notation, Plain
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import write_trace
@@ -32,7 +33,7 @@ class Change(Explained):
         changed = [int(old != new) for old, new in pairs]
         return {"tokens": self.tokens, "changed": changed, "moved": moved, "after": self.state}
 
-    def events(self, algebra: Algebra) -> Iterator[str]:
+    def events(self, domain: Domain) -> Iterator[str]:
         for position, (old, new) in enumerate(zip(self.tokens, self.state, strict=True)):
             if old != new:
                 yield f"<i>{old}</i> at {position} becomes {new}"

@@ -75,7 +75,7 @@ def test_spans_are_what_the_command_prints(client, domain, text, weights):
     answer = trace(client, text, domain, offered, iterations="log").json()
     traced = load(weights, BUILT_IN[domain]()).trace(text, "log")
     assert json.loads(json.dumps(traced.to_dict())).items() <= answer.items()
-    assert says(answer) == [(step.rows(), [*step.events(traced.algebra)]) for step in traced.steps]
+    assert says(answer) == [(step.rows(), [*step.events(traced.domain)]) for step in traced.steps]
     assert answer["steps"][0]["spans"]
     assert answer["value"] == answer["expected"]
     assert answer["iterations"] == "log"

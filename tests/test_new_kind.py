@@ -50,6 +50,20 @@ def test_a_run_can_be_patched_and_a_module_hooked(walk: Walk) -> None:
     assert model.module().decode(model.module()(X, inside)) == ["1", "4"]
 
 
+def test_an_iteration_is_shown(walk: Walk) -> None:
+    traced = ef.construct(walk).trace("++-++")
+    assert traced.value == "3"
+    assert str(traced).splitlines()[2:] == [
+        "iteration 1",
+        "  tokens    + + - + +",
+        "  after     3 · · · ·",
+        "  5 steps lead to 3",
+        "",
+        "value 3 after 1 iteration",
+    ]
+    assert "<td" in traced._repr_html_()
+
+
 def test_weights_and_proofs_are_files(walk: Walk, tmp_path: Path) -> None:
     model = ef.construct(walk)
     certificate = model.certify()
@@ -82,7 +96,9 @@ def test_wrong_weights_are_refused_with_the_shortest_walk_that_shows_it(walk: Wa
     wrong = ef.Model(walk, replace(model.weights, f=replace(model.weights.f, outputs=outputs)))
     certificate = wrong.certify()
     assert certificate.verdict == "inexact"
-    assert str(certificate.counterexample.expression) == "++"
+    example = certificate.counterexample
+    assert example is not None
+    assert str(example.expression) == "++"
     with pytest.raises(ValueError, match="no tables for 'circle': use --engine model"):
         model.evaluate("+", "fast")
     gate = torch.tensor([1.0, 1.0, 0, 0, 0, 0, 0])

@@ -23,7 +23,7 @@ from exactformer.domains.bounds import (
     require,
 )
 from exactformer.domains.data import Place, listed
-from exactformer.domains.domain import Domain
+from exactformer.domains.domain import Domain, TokenType
 from exactformer.domains.grammar import Grammar
 from exactformer.domains.lexicon import Lexicon
 from exactformer.domains.notation import NOTATIONS, Notation
@@ -223,6 +223,11 @@ class Algebra(Domain):
     def first_operator(self) -> int:
         """Token id of the first operator; values have the ids from FIRST_VALUE up to it."""
         return FIRST_VALUE + len(self.values)
+
+    def token_type(self, token: int) -> TokenType:
+        if token <= CLOSE:
+            return "parenthesis"
+        return "value" if token < self.first_operator else "operator"
 
     @property
     def value_ids(self) -> range:

@@ -10,7 +10,7 @@ engine's tables (`engine/`). No other code asks for the kind of a domain.
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Ids = NDArray[np.int16]
 Lengths = NDArray[np.int64]
+TokenType = Literal["parenthesis", "value", "operator"]
 
 
 class Domain(ABC):
@@ -40,6 +41,10 @@ class Domain(ABC):
     token_ids: "cached_property[Mapping[str, int]]"
     lexicon: "cached_property[Lexicon]"
     packs: "cached_property[bool]"
+
+    @abstractmethod
+    def token_type(self, token: int) -> TokenType:
+        """The part that a token plays, for its colour and its name in sentences."""
 
     @property
     @abstractmethod

@@ -24,7 +24,7 @@ class Steps(Protocol):
     """The iterations of a layer from the state X of texts of a domain, until all have halted."""
 
     def __call__(
-        self, X: Tensor, inside: Tensor, weights: Any, domain: Domain, tap: Tap = NO_TAP
+        self, X: Tensor, inside: Tensor, weights: Any, domain: Any, tap: Tap = NO_TAP
     ) -> Iterator[Reduced]: ...
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.data import listed
+from exactformer.domains.domain import Domain
 from exactformer.model import circuit
 from exactformer.trace.palette import Kind, kind_of
 from exactformer.trace.shown import EMPTY_POSITION, Explained
@@ -51,23 +52,23 @@ class TraceStep(Explained):
             rows["rank"] = [rank if cluster else EMPTY_POSITION for rank, cluster in pairs]
         return rows | {"after": self.state}
 
-    def events(self, algebra: Algebra) -> Iterator[str]:
+    def events(self, domain: Domain) -> Iterator[str]:
         """The input and output of each position of the mask, in words."""
         for position in self.routed:
             yield (
                 f"cluster {self.clusters[position]}: {self.tokens[position]} at {position} "
-                f"receives {self._received(position, algebra)}, and becomes {self.state[position]}"
+                f"receives {self._received(position, domain)}, and becomes {self.state[position]}"
             )
 
     @property
     def size(self) -> int:
         return super().size + sum(map(len, self.outputs.values()))
 
-    def _received(self, position: int, algebra: Algebra) -> str:
+    def _received(self, position: int, domain: Domain) -> str:
         if not self.slots:
-            return _in_words(algebra, self.routed[position]) or "nothing"
+            return _in_words(domain, self.routed[position]) or "nothing"
         filled = [(slot, bag) for slot, bag in enumerate(self.slots[position], start=1) if bag]
-        parts = [f"{_in_words(algebra, bag)} in slot {slot}" for slot, bag in filled]
+        parts = [f"{_in_words(domain, bag)} in slot {slot}" for slot, bag in filled]
         return ", ".join(parts) or "nothing"
 
 
@@ -96,11 +97,11 @@ def _counts(algebra: Algebra, row: Tensor) -> dict[str, int]:
     return {algebra.vocabulary[i]: int(row[i]) for i in row.nonzero().flatten().tolist()}
 
 
-def _in_words(algebra: Algebra, bag: dict[str, int]) -> str:
+def _in_words(domain: Domain, bag: dict[str, int]) -> str:
     """A bag of tokens in words: which are operands and which operators, such as `+`."""
     parts = []
     for kind, (one, several) in NAMES.items():
-        counts = {token: n for token, n in bag.items() if kind_of(algebra, token) == kind}
+        counts = {token: n for token, n in bag.items() if kind_of(domain, token) == kind}
         if counts:
             tokens = [token if n == 1 else f"{n}×{token}" for token, n in counts.items()]
             parts.append(f"{several if sum(counts.values()) > 1 else one} {' '.join(tokens)}")

@@ -2,9 +2,9 @@
 
 from typing import Literal, NamedTuple
 
-from exactformer.domains.algebra import CLOSE, Algebra
+from exactformer.domains.domain import Domain, TokenType
 
-Kind = Literal["parenthesis", "value", "operator", "empty"]
+Kind = TokenType | Literal["empty"]
 
 
 class Ink(NamedTuple):
@@ -44,14 +44,11 @@ DIVERGING_ENDS = ("#b35806", "#542788")  # of the same map, a tenth from its end
 NIGHT = "#15181d"  # the page behind everything, in the dark
 
 
-def kind_of(algebra: Algebra, symbol: str) -> Kind:
+def kind_of(domain: Domain, symbol: str) -> Kind:
     """The type of a token; anything that is no token counts as the zero vector."""
-    if symbol not in algebra.vocabulary:
+    if symbol not in domain.vocabulary:
         return "empty"
-    token = algebra.vocabulary.index(symbol)
-    if token <= CLOSE:
-        return "parenthesis"
-    return "value" if token < algebra.first_operator else "operator"
+    return domain.token_type(domain.vocabulary.index(symbol))
 
 
 def cluster_ink(number: int) -> Ink:

@@ -5,19 +5,20 @@ from typing import Any
 
 import torch
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
-from exactformer.model.circuit import Weights, read_tokens
+from exactformer.model.circuit import read_tokens
 from exactformer.model.encode import initial_state, read_answers
+from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
 from exactformer.trace import depth, plain, spans
 from exactformer.trace.shown import EMPTY_POSITION, Explained, Trace
 
-# What an iteration was, by the name of the layer: from the algebra, the layer's own step, and the
+# What an iteration was, by the name of the layer: from the domain, the layer's own step, and the
 # tokens before and after it.
-EXPLAINED: dict[str, Callable[[Algebra, Any, list[str], list[str]], Explained]] = {
+EXPLAINED: dict[str, Callable[[Any, Any, list[str], list[str]], Explained]] = {
     "depth": depth.explain,
     "log": spans.explain,
     "plain": plain.explain,
@@ -26,8 +27,8 @@ EXPLAINED: dict[str, Callable[[Algebra, Any, list[str], list[str]], Explained]] 
 
 @torch.no_grad()
 def trace(
-    algebra: Algebra,
-    weights: Weights,
+    domain: Domain,
+    weights: Gated,
     expression: Expression,
     iterations: Iterations = "depth",
     observe: Callable[[Explained], None] = lambda step: None,
@@ -38,21 +39,21 @@ def trace(
     """
     weights = fixed(weights)
     X, inside = initial_state([expression], weights)
-    explained = EXPLAINED[algebra.layer(iterations)]
-    tokens, traced = _symbols(algebra, read_tokens(X, weights)[0]), []
-    for step in layer_of(algebra, iterations).steps(X, inside, weights, algebra):
+    explained = EXPLAINED[domain.layer(iterations)]
+    tokens, traced = _symbols(domain, read_tokens(X, weights)[0]), []
+    for step in layer_of(domain, iterations).steps(X, inside, weights, domain):
         X = step.X
-        state = _symbols(algebra, read_tokens(X, weights)[0])
-        traced.append(explained(algebra, step, tokens, state))
+        state = _symbols(domain, read_tokens(X, weights)[0])
+        traced.append(explained(domain, step, tokens, state))
         observe(traced[-1])
         tokens = state
-    (answer,) = read_answers(X, weights, algebra)
-    return Trace(algebra, str(expression), traced, answer)
+    (answer,) = read_answers(X, weights, domain)
+    return Trace(domain, str(expression), traced, answer)
 
 
-def _symbols(algebra: Algebra, rows: torch.Tensor) -> list[str]:
+def _symbols(domain: Domain, rows: torch.Tensor) -> list[str]:
     """The token of each row; several, joined, where uncertified weights leave more than one."""
     held: list[list[str]] = [[] for _ in range(len(rows))]
     for position, token in rows.nonzero().tolist():
-        held[position].append(algebra.vocabulary[token])
+        held[position].append(domain.vocabulary[token])
     return ["+".join(tokens) or EMPTY_POSITION for tokens in held]

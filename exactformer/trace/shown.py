@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any, Generic, TypeVar
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.domain import Domain
 from exactformer.trace.palette import KINDS, MARKED, PLAIN, Ink, cluster_ink, kind_of
 
 EMPTY_POSITION = "·"
@@ -31,7 +31,7 @@ class Explained(ABC):
         """The rows that are shown for each position, by name; `·` stands for an empty cell."""
 
     @abstractmethod
-    def events(self, algebra: Algebra) -> Iterator[str]:
+    def events(self, domain: Domain) -> Iterator[str]:
         """Sentences on what happened."""
 
     @property
@@ -45,7 +45,7 @@ StepT = TypeVar("StepT", bound=Explained)
 
 @dataclass(frozen=True)
 class Trace(Generic[StepT]):
-    algebra: Algebra
+    domain: Domain
     expression: str
     steps: list[StepT]
     value: str | None  # None where the model ends with anything but a single value
@@ -63,7 +63,7 @@ class Trace(Generic[StepT]):
 
     def __repr__(self) -> str:
         text = self.expression if len(self.expression) < 80 else f"{self.expression[:76]} ..."
-        return f"Trace({self.algebra.name}, {text}: {self.outcome})"
+        return f"Trace({self.domain.name}, {text}: {self.outcome})"
 
     def __str__(self) -> str:
         parts = [self.expression]
@@ -77,7 +77,7 @@ class Trace(Generic[StepT]):
                     f"{cell!s:>{width}}" for cell, width in zip(cells, widths, strict=True)
                 )
                 parts.append(f"  {name:<9} {line}".rstrip())
-            parts += [f"  {event}" for event in step.events(self.algebra)]
+            parts += [f"  {event}" for event in step.events(self.domain)]
         parts.append(f"\n{self.outcome}")
         return "\n".join(parts)
 
@@ -93,13 +93,13 @@ class Trace(Generic[StepT]):
                 + "</tr>"
                 for name, cells in step.rows().items()
             )
-            events = "<br>".join(escape(event) for event in step.events(self.algebra))
+            events = "<br>".join(escape(event) for event in step.events(self.domain))
             parts.append(f"<p>iteration {number}</p><table>{rows}</table><p>{events}</p>")
         return "".join([*parts, f"<p><b>{escape(self.outcome)}</b></p>"])
 
     def _ink(self, row: str, cell: Any) -> Ink:
         if row in ("tokens", "after"):
-            return KINDS[kind_of(self.algebra, cell)]
+            return KINDS[kind_of(self.domain, cell)]
         if row == "mask":
             return MARKED if cell else PLAIN
         if row in ("cluster", "span") and cell != EMPTY_POSITION:

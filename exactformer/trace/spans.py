@@ -6,6 +6,7 @@ from typing import Any
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.data import listed
+from exactformer.domains.domain import Domain
 from exactformer.model import precedence, speculate
 from exactformer.trace.shown import EMPTY_POSITION, Explained
 
@@ -49,7 +50,7 @@ class SpanBySpan(Explained):
     def to_dict(self) -> dict[str, Any]:
         return vars(self) | {"spans": [vars(span) for span in self.spans]}
 
-    def events(self, algebra: Algebra) -> Iterator[str]:
+    def events(self, domain: Domain) -> Iterator[str]:
         """Each span in words."""
         yield from map(str, self.spans)
 

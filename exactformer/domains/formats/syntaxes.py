@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Literal
 
 from exactformer.domains import syntax as native
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import algebra_of
 from exactformer.domains.data import suggestion
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.nangia import parse_nangia
 from exactformer.domains.formats.python import parse_python
@@ -13,7 +14,7 @@ from exactformer.domains.formats.python import parse_python
 Syntax = Literal["native", "python", "nangia"]
 
 
-# (algebra, text, *, first_line) -> Expression, or an ExpressionError
+# (domain, text, *, first_line) -> Expression, or an ExpressionError
 READERS: dict[Syntax, Callable[..., Expression]] = {
     "native": native.parse,
     "python": parse_python,
@@ -22,7 +23,7 @@ READERS: dict[Syntax, Callable[..., Expression]] = {
 
 
 def parse(
-    algebra: Algebra, text: str | bytes, syntax: Syntax = "native", *, first_line: int = 1
+    domain: Domain, text: str | bytes, syntax: Syntax = "native", *, first_line: int = 1
 ) -> Expression:
     """Read one expression. Raises `ExpressionError`, which says where.
 
@@ -33,4 +34,6 @@ def parse(
     if syntax not in READERS:
         hint = suggestion(syntax, READERS)
         raise ValueError(f"syntax: expected one of {', '.join(READERS)}, found {syntax!r}{hint}")
-    return READERS[syntax](algebra, text, first_line=first_line)
+    if syntax != "native":
+        domain = algebra_of(domain)  # whose operators others have notations for
+    return READERS[syntax](domain, text, first_line=first_line)
