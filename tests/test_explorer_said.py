@@ -12,6 +12,7 @@ from exactformer.domains.domain import Domain
 from exactformer.domains.notation import NOTATIONS, Infix, Notation, Plain
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import write_trace
+from exactformer.model.iterations import COSTS
 from exactformer.model.layers import LAYERS
 from exactformer.trace import Explained
 from exactformer.trace.runs import EXPLAINED
@@ -53,6 +54,7 @@ def case(request, monkeypatch) -> tuple[Algebra, str]:
     toy = type("Toy", (notation,), {"layer": "toy"})("toy")
     monkeypatch.setitem(NOTATIONS, "toy", toy)
     monkeypatch.setitem(LAYERS, "toy", LAYERS[layer])
+    monkeypatch.setitem(COSTS, "toy", COSTS[layer])
     monkeypatch.setitem(EXPLAINED, "toy", lambda algebra, step, *states: Change(*states))
     return replace(algebra, notation=toy), text
 
