@@ -22,7 +22,7 @@ from exactformer.domains.syntax import describe, parse
 from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_shared
-from exactformer.engine.rows import Numbers, Read, Rows, read_rows, read_tokens
+from exactformer.engine.rows import Numbers, Read, Rows, line_of, read_rows, read_tokens
 from exactformer.engine.scan import END, MIXED
 from exactformer.engine.tables import Tables, tables_of
 
@@ -128,8 +128,7 @@ class CpuEngine:
             few = most_errors is None or len(errors) < most_errors
             if not few and self.reads_bytes:  # else the parser may still find a value
                 break
-            end = begins[i + 1] if i + 1 < len(begins) else len(text)
-            line = text[begins[i] : end].tobytes().removesuffix(b"\n")
+            line = line_of(text, begins, i)
             try:
                 if labelled:
                     _, label, expression = read_tsv_row(self.algebra, line, first_line + i)

@@ -26,14 +26,14 @@ from exactformer.domains.formats.nangia import (
     require_digits,
     token_ids,
 )
-from exactformer.engine import readers
 from exactformer.engine.cpu import CpuEngine
-from exactformer.engine.readers import Bytes, Parts
-from exactformer.engine.rows import Numbers, Rows, all_right, read_tokens
+from exactformer.engine.readers import Bytes
+from exactformer.engine.rows import Numbers, Rows, all_right, in_parts, line_of, read_tokens
 from exactformer.engine.scan_nangia import (
     LABEL_FIRST,
     LABEL_LAST,
     MOST_OPERANDS,
+    NEWLINE,
     NO_LABEL,
     Notation,
     Transcript,
@@ -41,8 +41,6 @@ from exactformer.engine.scan_nangia import (
     transcribe,
 )
 from exactformer.engine.scan_rows import count_rows, next_row
-
-NEWLINE = ord("\n")
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,7 @@ def read_labelled(text: Bytes, first_line: int, format: Literal["nangia", "lra"]
     parsed: dict[int, bytes] = {}
     for i in np.flatnonzero(counts < 0).tolist():
         try:
-            line = _line(text, found.begins, i)
+            line = line_of(text, found.begins, i)
             number, label, reading = read_nangia_row(line, first_line + i, format)
         except ExpressionError as error:
             bad += 1
@@ -155,7 +153,7 @@ def read_lines(engine: CpuEngine, text: Bytes, first_line: int = 1) -> Rows:
     errors: dict[int, ExpressionError] = {}
     for i in np.flatnonzero(values < 0).tolist():
         try:
-            line = _line(text, found.begins, i)
+            line = line_of(text, found.begins, i)
             expression = parse_nangia(engine.algebra, line, first_line=first_line + i)
             (values[i],) = engine.numbers([expression])
         except ExpressionError as error:
@@ -170,10 +168,7 @@ def read_text(text: Bytes, label: int) -> Transcript:
     def read(begin: int, end: int) -> Transcript:
         return _read_part(text, begin, end, label)
 
-    if len(text) < readers.WORTH_SHARING:
-        return read(0, len(text))
-    parts = Parts(0, len(text), lambda i: int(next_row(text, i, NEWLINE)), read)
-    blocks = [read(*part) if found is None else found for part, found in parts]
+    blocks = in_parts(text, NEWLINE, read)
     before, uses = 0, np.full_like(blocks[0].uses, -1)
     for block in blocks:
         here = np.where(block.uses >= 0, before + block.uses, -1)
@@ -190,7 +185,7 @@ def _read_part(text: Bytes, begin: int, end: int, label: int) -> Transcript:
     found = Transcript(
         codes=np.empty(size, dtype=np.uint8),
         counts=np.empty(count, dtype=np.int32),
-        labels=np.empty(0 if label == NO_LABEL else count, dtype=np.uint8),
+        labels=np.zeros(0 if label == NO_LABEL else count, dtype=np.uint8),
         begins=np.empty(count, dtype=np.int32),
         uses=np.full(len(OPERATOR_CODES) * (MOST_OPERANDS + 1), -1, dtype=np.int64),
     )
@@ -202,8 +197,3 @@ def _read_part(text: Bytes, begin: int, end: int, label: int) -> Transcript:
 @cache
 def _notation(label: int) -> Notation:
     return notation_of(b"\n" if label == NO_LABEL else b"\t\n")
-
-
-def _line(text: Bytes, begins: NDArray[np.int32], i: int) -> bytes:
-    end = begins[i + 1] if i + 1 < len(begins) else len(text)
-    return text[begins[i] : end].tobytes().removesuffix(b"\n")

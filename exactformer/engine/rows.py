@@ -4,7 +4,7 @@ A value is a number, its index among the algebra's; only for a row without one i
 error as text. Two readers share a long buffer as they share a long text (`readers.py`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -59,6 +59,7 @@ class Block(Protocol):
     def errors(self) -> Mapping[int, ExpressionError]: ...
 
 
+T = TypeVar("T")
 SomeBlock = TypeVar("SomeBlock", bound=Block)
 
 
@@ -82,11 +83,21 @@ def read_rows(tables: Tables, text: Bytes, separator: int, *, labelled: bool = F
     def read(begin: int, end: int) -> Read:
         return read_part(tables, text, begin, end, separator, labelled=labelled)
 
+    return Read(*map(np.concatenate, zip(*in_parts(text, separator, read), strict=True)))
+
+
+def in_parts(text: Bytes, separator: int, read: Callable[[int, int], T]) -> list[T]:
+    """Read a text part by part, each of whole rows; two readers share a long one."""
     if len(text) < readers.WORTH_SHARING:
-        return read(0, len(text))
+        return [read(0, len(text))]
     parts = Parts(0, len(text), lambda i: int(next_row(text, i, separator)), read)
-    blocks = [read(*part) if found is None else found for part, found in parts]
-    return Read(*map(np.concatenate, zip(*blocks, strict=True)))
+    return [read(*part) if found is None else found for part, found in parts]
+
+
+def line_of(text: Bytes, begins: NDArray[np.integer], i: int) -> bytes:
+    """The line of a text with the number i from 0, by where all of them begin."""
+    end = begins[i + 1] if i + 1 < len(begins) else len(text)
+    return text[begins[i] : end].tobytes().removesuffix(b"\n")
 
 
 def read_part(

@@ -1,9 +1,7 @@
 """The compiled pass over rows in Nangia and Bowman's notation: each as the codes of its tokens.
 
 It takes what is well formed and plain ASCII, and nothing else: a row that it does not take is the
-parser's, which may still read it (white space beyond ASCII) or say what is wrong with it. In the
-binarised form an operand is followed by `)`, and so is the `]` of a span: they are read together,
-so that what is left to tell apart is no more than in the form without parentheses.
+parser's, which may still read it (white space beyond ASCII) or say what is wrong with it.
 """
 
 from typing import NamedTuple
@@ -17,27 +15,24 @@ from exactformer.domains.formats.nangia import DIGIT_CODES, FEWEST, OPERATOR_COD
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, WORD
 from exactformer.engine.compiled import compiled
 from exactformer.engine.shortcuts import eight_bytes
+from exactformer.engine.tables import Words, words_of
 
 U = np.uint64
-LABEL_FIRST, LABEL_LAST, NO_LABEL = range(3)
+LABEL_FIRST, LABEL_LAST, NO_LABEL = range(3)  # the field that is the label
 TAB, NEWLINE, LEFT_ROUND, RIGHT_ROUND, RIGHT_SQUARE = b"\t\n()]"
+SPACED = int.from_bytes(b" ) ", "little")  # as published files are written
 MOST_OPERANDS = LARGEST_ARITY  # of a span; a wider one is left to the parser
 LEFT_TO_PARSER = -1  # instead of the number of codes of a row
-SPACED = int.from_bytes(b" ) ", "little")  # as published files are written
 FIELD = 28  # bits of a number in an entry of the stack: no buffer is that long
+SPACE, OTHER = 254, 255  # kinds of bytes, beside the codes of digits
 
 
 class Notation(NamedTuple):
     """The lookup tables of the pass over rows in Nangia's notation."""
 
-    blank: NDArray[np.bool_]  # by byte: white space within a field
-    word: NDArray[np.bool_]  # by byte: may go on with a word
-    digit: NDArray[np.uint8]  # by byte: its code, or 0
-    number: NDArray[np.uint8]  # by the two bytes after `[`: number of the operator from 1, or 0
-    spelt: NDArray[np.uint64]  # by operator: its bytes, up to eight,
-    mask: NDArray[np.uint64]  # and which of eight bytes these are; number 0 is never the same
-    length: NDArray[np.uint64]  # of its bytes
-    code: NDArray[np.uint8]  # by operator
+    kind: NDArray[np.uint8]  # by byte: the code of a digit, SPACE, or OTHER
+    is_word: NDArray[np.bool_]  # by byte: may go on with a word
+    operators: Words  # known by the two bytes behind their bracket
 
 
 def notation_of(separators: bytes) -> Notation:
@@ -45,26 +40,12 @@ def notation_of(separators: bytes) -> Notation:
     then.
     """
     classes = np.array(BYTE_CLASSES)
-    blank = classes == BLANK
-    blank[list(separators)] = False
-    digit = np.zeros(256, dtype=np.uint8)
+    kind = np.where(classes == BLANK, SPACE, OTHER).astype(np.uint8)
+    kind[list(separators)] = OTHER
     for symbol, code in DIGIT_CODES.items():
-        digit[ord(symbol)] = code
-    words = [word.encode() for word in OPERATOR_CODES]
-    number = np.zeros(1 << 16, dtype=np.uint8)
-    for i, word in enumerate(words, start=1):
-        assert not number[word[1] | word[2] << 8], "two bytes tell the operators apart"
-        number[word[1] | word[2] << 8] = i
-    return Notation(
-        blank=blank,
-        word=(classes == WORD) | (np.arange(256) >= 128),
-        digit=digit,
-        number=number,
-        spelt=np.array([1, *(int.from_bytes(w, "little") for w in words)], np.uint64),
-        mask=np.array([0, *((1 << 8 * len(w)) - 1 for w in words)], np.uint64),
-        length=np.array([0, *map(len, words)], np.uint64),
-        code=np.array([0, *OPERATOR_CODES.values()], np.uint8),
-    )
+        kind[ord(symbol)] = code
+    operators = words_of({word.encode(): code for word, code in OPERATOR_CODES.items()}, first=1)
+    return Notation(kind, (classes == WORD) | (np.arange(256) >= 128), operators)
 
 
 class Transcript(NamedTuple):
@@ -78,15 +59,15 @@ class Transcript(NamedTuple):
 
 
 @compiled
-def _skip(text, i, end, notation):
+def _skip(text, i, end, kind):
     """The index after white space."""
-    while i < end and notation.blank[text[i]]:
+    while i < end and kind[text[i]] == SPACE:
         i += U(1)
     return i
 
 
 @compiled
-def _parenthesis(text, i, end, notation):
+def _parenthesis(text, i, end, kind):
     """The index after white space, `)` and white space; 0 where there is no `)`."""
     one, after = U(1), i + U(3)
     if after < end:
@@ -94,41 +75,16 @@ def _parenthesis(text, i, end, notation):
         four |= U(text[after]) << U(24)
         if four & U(0xFFFFFF) == U(SPACED) and four >> U(24) > U(32):
             return after
-    i = _skip(text, i, end, notation)
+    i = _skip(text, i, end, kind)
     if i < end and text[i] == RIGHT_ROUND:
-        return _skip(text, i + one, end, notation)
+        return _skip(text, i + one, end, kind)
     return U(0)
 
 
 @compiled
 def _goes_on(text, i, end, notation):
     """Whether a word goes on here; most often there is a space, which is quicker to see."""
-    return i < end and text[i] != 32 and notation.word[text[i]]
-
-
-@compiled
-def _operator(text, i, end, notation):
-    """The number of the operator that stands here, or 0."""
-    eight = U(0)
-    if i + U(8) <= end:
-        eight = eight_bytes(text, i)
-    else:
-        for k in range(end - i):
-            eight |= U(text[i + U(k)]) << (U(8) * U(k))
-    number = U(notation.number[(eight >> U(8)) & U(0xFFFF)])
-    after = i + notation.length[number]
-    if (eight & notation.mask[number]) != notation.spelt[number]:
-        return U(0)
-    return U(0) if _goes_on(text, after, end, notation) else number
-
-
-@compiled
-def _label(text, i, end, notation):
-    """The code of a digit between white space, or 0, and the index after them."""
-    i = _skip(text, i, end, notation)
-    if i < end and notation.digit[text[i]]:
-        return notation.digit[text[i]], _skip(text, i + U(1), end, notation)
-    return np.uint8(0), i
+    return i < end and text[i] != 32 and notation.is_word[text[i]]
 
 
 @compiled
@@ -136,18 +92,19 @@ def _expression(text, i, end, notation, stack, codes, written, uses, row):
     """Write the codes of the expression that begins here; returns how many are written then, and
     the index after it, which is 0 where there is none.
     """
-    # A span is its operator's number from 0, its operands so far and its open parentheses; in the
-    # form without parentheses these are two, as are those around the whole.
+    # A span is its operator's number, its operands so far and its open parentheses; in the form
+    # without parentheses these are two, as are those around the whole.
+    kind, operators = notation.kind, notation.operators
     failed, one, two, field = U(0), U(1), U(2), U((1 << FIELD) - 1)
-    i = _skip(text, i, end, notation)
+    i = _skip(text, i, end, kind)
     binarised = i < end and text[i] == LEFT_ROUND
     operand = U(1 << FIELD) - U(binarised)  # one more, and one parenthesis less
     last = one if binarised else two  # parentheses that are open when a span closes
     depth, span = U(0), two
     while i < end:
         byte = text[i]
-        code = notation.digit[byte]
-        if code:
+        code = kind[byte]
+        if code < SPACE:
             i += one
             if span & field < two or _goes_on(text, i, end, notation):
                 return written, failed
@@ -167,28 +124,36 @@ def _expression(text, i, end, notation, stack, codes, written, uses, row):
             span = stack[depth] + operand
             i += one
             if binarised:
-                i = _parenthesis(text, i, end, notation)
+                i = _parenthesis(text, i, end, kind)
                 if i == failed:
                     return written, failed
         else:
             opened = U(0)
             while i < end and text[i] == LEFT_ROUND:
                 opened += one
-                i = _skip(text, i + one, end, notation)
-            number = _operator(text, i, end, notation)
-            if number == U(0) or span & field < two or (opened > U(0)) != binarised:
+                i = _skip(text, i + one, end, kind)
+            if i + U(8) > end:  # no span is shorter
                 return written, failed
-            i = _skip(text, i + notation.length[number], end, notation)
+            eight = eight_bytes(text, i)
+            number = U(operators.word[(eight >> U(8)) & U(0xFFFF)])
+            i += U(operators.word_length[number])
+            if (eight & operators.word_mask[number]) != operators.word_bytes[number]:
+                return written, failed
+            if span & field < two or (opened > U(0)) != binarised:
+                return written, failed
+            if _goes_on(text, i, end, notation):
+                return written, failed
+            i = _skip(text, i, end, kind)
             codes[written] = OPEN
-            codes[written + one] = notation.code[number]
+            codes[written + one] = operators.word_token[number]
             written += two
             stack[depth] = span
             depth += one
             span = number - one << U(2 * FIELD) | (opened if binarised else two)
             continue
         if depth == U(0):
-            return written, _skip(text, i, end, notation)
-        i = _parenthesis(text, i, end, notation) if binarised else _skip(text, i, end, notation)
+            return written, _skip(text, i, end, kind)
+        i = _parenthesis(text, i, end, kind) if binarised else _skip(text, i, end, kind)
         if i == failed:
             return written, failed
     return written, failed
@@ -198,38 +163,39 @@ def _expression(text, i, end, notation, stack, codes, written, uses, row):
 def transcribe(text, begin, end, label, notation, stack, found):
     """The rows of text[begin:end] into `found`; returns how many codes they have in all.
 
-    label   where it stands: before the expression and a tab, behind them, or nowhere
+    label   which field it is: the one before the expression, the one behind it, or none
     stack   room for as many open spans as there may be
     """
     codes, counts, labels, begins, uses = found
+    kind = notation.kind
     i, end, row, written, one = U(begin), U(end), U(0), U(0), U(1)
+    fields = 1 if label == NO_LABEL else 2
     while i < end and row < U(len(begins)):  # as in `scan_rows`
         begins[row] = i
-        first, right, said = written, True, np.uint8(0)
-        after = i
-        if label == LABEL_FIRST:
-            said, after = _label(text, after, end, notation)
-            right = said > 0 and after < end and text[after] == TAB
-            after += one
-        if right:
-            written, after = _expression(
-                text, after, end, notation, stack, codes, written, uses, row
-            )
-            right = after != U(0)
-        if right and label == LABEL_LAST:
-            right = after < end and text[after] == TAB
-            if right:
-                said, after = _label(text, after + one, end, notation)
-                right = said > 0
+        first, after, right = written, i, True
+        for field in range(fields):
+            if field == label:
+                after = _skip(text, after, end, kind)
+                right = after < end and kind[text[after]] < SPACE
+                labels[row] = kind[text[after]] if right else 0
+                after = _skip(text, after + one, end, kind)
+            else:
+                written, after = _expression(
+                    text, after, end, notation, stack, codes, written, uses, row
+                )
+                right = after != U(0)
+            if field + 1 < fields:
+                right = right and after < end and text[after] == TAB
+                after += one
+            if not right:
+                break
         if right and (after == end or text[after] == NEWLINE):
             counts[row] = written - first
-            i = after + one
+            i = after
         else:
             counts[row], written = LEFT_TO_PARSER, first
             while i < end and text[i] != NEWLINE:
                 i += one
-            i += one
-        if label != NO_LABEL:
-            labels[row] = said
         row += one
+        i += one
     return written

@@ -3,6 +3,7 @@
 A state is the number of its row times the row's width, so that a step is one addition and one load.
 """
 
+from collections.abc import Mapping
 from itertools import product
 from typing import NamedTuple
 
@@ -15,6 +16,16 @@ from exactformer.engine.lexer import SPACE, Lexer
 
 MOST_PAIRS = 255
 SMALL_VOCABULARY = 16  # tables by three tokens then have 4096 entries
+
+
+class Words(NamedTuple):
+    """Words that are known by their first two bytes, and then compared."""
+
+    word: NDArray[np.uint8]  # (65536,): by two bytes, number of the word from 1, or 0
+    word_bytes: NDArray[np.uint64]  # by number: its bytes, up to eight,
+    word_mask: NDArray[np.uint64]  # and which of eight bytes these are; word 0 is never the same
+    word_length: NDArray[np.uint8]
+    word_token: NDArray[np.uint8]
 
 
 class Tables(NamedTuple):
@@ -42,9 +53,9 @@ class Tables(NamedTuple):
     opening: NDArray[np.unsignedinteger]  # by two tokens: the row of `(xy`, or `no`
     brief: NDArray[np.uint8]  # by two tokens: the token of the value of `(xy)`, or 0
     whole: NDArray[np.uint8]  # by three tokens: the token of the value of `(xyz)`, or 0
-    word: NDArray[np.uint8]  # (65536,): by two bytes, number of the word from 1, or 0
-    word_bytes: NDArray[np.uint64]  # of each word and a space, up to eight of them,
-    word_mask: NDArray[np.uint64]  # and which of eight bytes they are; word 0 is never the same
+    word: NDArray[np.uint8]  # this and the next four: `Words`, each with a space behind it; a
+    word_bytes: NDArray[np.uint64]  # tuple within this one would take longer to hand over
+    word_mask: NDArray[np.uint64]
     word_length: NDArray[np.uint8]
     word_token: NDArray[np.uint8]
     square: bool  # whether `[` may stand for `(`
@@ -106,12 +117,7 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
             c = int(lexer.token[z])
             whole[(a * side + b) * side + c] = max(0, value_token[step[row, c]])
     # A word with the space after it: what begins like it and goes on is another.
-    words = {w + b" ": t for w, t in lexer.words.items() if len(w) < 8}
-    word = np.zeros(65536, dtype=np.uint8)
-    for number, spelling in enumerate(words, start=1):
-        two = spelling[0] | spelling[1] << 8
-        word[two] = number if word[two] == 0 and number < 255 else 255  # 255: not told apart
-    word[word == 255] = 0
+    words = words_of({w + b" ": t for w, t in lexer.words.items() if len(w) < 8})
     return Tables(
         token=lexer.token,
         is_word=lexer.is_word,
@@ -131,10 +137,22 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
         opening=opening,
         brief=brief,
         whole=whole,
-        word=word,
-        word_bytes=np.array([1, *(int.from_bytes(w, "little") for w in words)], np.uint64),
-        word_mask=np.array([0, *((1 << 8 * len(w)) - 1 for w in words)], np.uint64),
-        word_length=np.array([0, *map(len, words)], np.uint8),
-        word_token=np.array([0, *words.values()], np.uint8),
+        **words._asdict(),
         square=square,
+    )
+
+
+def words_of(tokens: Mapping[bytes, int], first: int = 0) -> Words:
+    """The tables of words of up to eight bytes, with their tokens."""
+    number = np.zeros(65536, dtype=np.uint8)
+    for i, spelling in enumerate(tokens, start=1):
+        two = spelling[first] | spelling[first + 1] << 8
+        number[two] = i if number[two] == 0 and i < 255 else 255  # 255: not told apart
+    number[number == 255] = 0
+    return Words(
+        number,
+        word_bytes=np.array([1, *(int.from_bytes(w, "little") for w in tokens)], np.uint64),
+        word_mask=np.array([0, *((1 << 8 * len(w)) - 1 for w in tokens)], np.uint64),
+        word_length=np.array([0, *map(len, tokens)], np.uint8),
+        word_token=np.array([0, *tokens.values()], np.uint8),
     )
