@@ -19,8 +19,10 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
-from exactformer.model.circuit import Weights
+from exactformer.model.alike import one_of_each_hash
+from exactformer.model.circuit import Weights, clusters
 from exactformer.model.encode import encode, pad_slots
+from exactformer.model.feedforward import hash_rows
 from exactformer.training.state import stacked
 
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
@@ -92,17 +94,8 @@ def right_of(
 
 def _distinct(gates: Tensor) -> tuple[Tensor, Tensor]:
     """The distinct gates, and the index of each gate among them."""
-    places = torch.arange(1, gates.shape[-1] + 1, device=gates.device)
-    first, back = _kinds((gates.long() * _mixed(places)).sum(-1))
+    first, back = one_of_each_hash(hash_rows(gates.long()))
     return gates[first], back
-
-
-def _kinds(numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """An index of each distinct number; and for each index, the number of its kind."""
-    distinct, kind = torch.unique(numbers, return_inverse=True)
-    first = torch.zeros_like(distinct)
-    first[kind] = torch.arange(len(kind), device=kind.device)
-    return first, kind
 
 
 def _mixed(numbers: Tensor) -> Tensor:
@@ -171,19 +164,18 @@ class _Run:
         deepest = torch.maximum(A_1, A_1 - move - A_1[..., -1:])
         deepest.masked_fill_(~self.inside, -torch.inf)
         P = (deepest == deepest.amax(-1, keepdim=True)) & self.inside
-        starts = P & ~pad(P, (1, 0))[..., :-1]
-        number = starts.cumsum(-1) * P
+        number = clusters(P)
         where = (P & (self.state != self.nothing)).flatten().nonzero().squeeze(-1)
         n = P.shape[-1]
         cluster = where // n * (n + 1) + number.flatten()[where]
         ids, seed = self.state.flatten()[where], self.seed[where // P[0].numel()]
-        slot = self._slots(starts, number).flatten()[where] if self.G_R is not None else None
+        slot = self._slots(number).flatten()[where] if self.G_R is not None else None
 
         # Sums of mixed numbers distinguish clusters whatever the order of their members.
         S = self.f.slots
         members = _mixed(ids + 1 if slot is None else (ids + 1) * S + slot)
         sums = members.new_zeros(number.numel() // n * (n + 1)).index_add_(0, cluster, members)
-        first, kind = _kinds(_mixed(_mixed(_mixed(sums)[cluster] + ids) + seed))
+        first, kind = one_of_each_hash(_mixed(_mixed(_mixed(sums)[cluster] + ids) + seed))
 
         H = self._received(first, cluster, ids, seed, slot)
         everyone = torch.arange(len(self.W_Q), device=seed.device)
@@ -211,12 +203,13 @@ class _Run:
         move[g, at] = (self.rows[flat[g, at]] * gates[g, :-1]).sum(-1)
         return move.view(self.state.shape)
 
-    def _slots(self, starts: Tensor, number: Tensor) -> Tensor:
+    def _slots(self, number: Tensor) -> Tensor:
         """The slot of each position, by the rank gate's count within its cluster."""
         assert self.G_R is not None
         move = self._gated(pad(self.G_R, (0, 1))[self.seed])
         count = move.cumsum(-1)
         places = torch.arange(count.shape[-1], device=count.device)
+        starts = number > pad(number, (1, 0))[..., :-1]
         start = (starts * places).cummax(-1).values
         ranks = count - (count - move).gather(-1, start)
         return (ranks.long() - 1).clamp(0, self.f.slots - 1)
