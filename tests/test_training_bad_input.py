@@ -9,7 +9,7 @@ import torch
 
 import exactformer as ef
 from exactformer.training.recipe import PAPER_SEEDS, recipe_for
-from exactformer.training.run import CHECKPOINT, Observer, train_seeds
+from exactformer.training.run import CHECKPOINT, train_seeds
 from tests.algebras import MINUS
 from tests.runs import ARGUMENTS, CHECKPOINT_OFTEN, files, forget, seed_list, weights
 from tests.runs import refused as refused_in_a_process
@@ -194,8 +194,3 @@ def test_an_unknown_estimator_from_python():
     recipe = replace(recipe_for(ef.boolean()), estimator="guess")  # pyright: ignore
     with pytest.raises(ValueError, match="expected one of search, score"):
         train_seeds(ef.boolean(), [1], recipe=recipe)
-
-
-def test_an_observer_that_would_never_be_called_is_refused():
-    with pytest.raises(TypeError, match="`looked` is `evaluated` now"):
-        type("Watcher", (Observer,), {"looked": print})

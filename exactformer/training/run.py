@@ -81,10 +81,6 @@ class Result:
 class Observer:
     """Follows a run; each method does nothing unless it is overridden."""
 
-    def __init_subclass__(cls) -> None:
-        if hasattr(cls, "looked"):
-            raise TypeError(f"{cls.__name__}: an observer's `looked` is `evaluated` now")
-
     def evaluated(self, state: State) -> None:
         """Called after each evaluation, with the seeds still in training."""
 
