@@ -1,6 +1,6 @@
 """The interface of a network in training, and the state of its training, in memory and on disk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
@@ -11,11 +11,7 @@ from torch import Tensor
 
 from exactformer.domains.data import Place
 from exactformer.host.atomic import write_atomically
-from exactformer.weights.file import (
-    content_sha256,
-    pack_header,
-    read_safetensors,
-)
+from exactformer.weights.file import content_sha256, pack_header, read_safetensors
 
 Parameters = dict[str, Tensor]
 
@@ -85,22 +81,17 @@ class NetworkState:
 
     def write(self, path: Path, header: dict[str, Any]) -> None:
         header = {"format": FORMAT, **header, **{name: getattr(self, name) for name in self.PLAIN}}
-        tensors = {k: v.detach().cpu().contiguous() for k, v in self._tensors().items()}
         path.parent.mkdir(parents=True, exist_ok=True)
-        header["sha256"] = _content(header, tensors)
-        write_atomically(path, save(tensors, pack_header(header)))
+        write_hashed(path, header, self._tensors())
 
     @classmethod
     def read(cls, path: Path, header: dict[str, Any], start: "NetworkState") -> "NetworkState":
         """The state in a file. Its tensors must have the shapes of those of `start`."""
         try:
-            found, tensors = read_safetensors(path, "pt", FORMAT)
-            fields = Place(found).fields(("format", *header, *cls.PLAIN, "sha256"))
-            if found.pop("sha256") != _content(found, tensors):
-                raise ValueError("its content does not match its sha256")
+            fields, tensors = read_hashed(path, FORMAT, (*header, *cls.PLAIN))
             for key, value in header.items():
-                if found[key] != value:
-                    raise ValueError(f"expected a run with {key} {value}, found {found[key]}")
+                if (found := fields[key].value) != value:
+                    raise ValueError(f"expected a run with {key} {value}, found {found}")
             start._fill(tensors)
             start.epoch = fields["epoch"].whole()
             start.seconds = fields["seconds"].number()
@@ -130,7 +121,29 @@ class NetworkState:
             own[name].copy_(tensor)
 
 
-def _content(header: dict[str, Any], tensors: dict[str, Tensor]) -> str:
+def write_hashed(path: Path, header: dict[str, Any], tensors: Parameters) -> None:
+    """Write a safetensors file with a hash of all its content in the header, so that a flipped bit
+    does not become other numbers unnoticed.
+    """
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = header | {"sha256": _content(header, held)}
+    write_atomically(path, save(held, pack_header(header)))
+
+
+def read_hashed(
+    path: Path, format: str, names: Iterable[str]
+) -> tuple[dict[str, Place], Parameters]:
+    """The fields of these names in the header of such a file, and its tensors; a ValueError if it
+    has others, or if its hash is wrong.
+    """
+    header, tensors = read_safetensors(path, "pt", format)
+    fields = Place(header).fields(("format", *names, "sha256"))
+    if header.pop("sha256") != _content(header, tensors):
+        raise ValueError("its content does not match its sha256")
+    return fields, tensors
+
+
+def _content(header: dict[str, Any], tensors: Parameters) -> str:
     return content_sha256(header, {name: tensor.numpy() for name, tensor in tensors.items()})
 
 

@@ -1,7 +1,6 @@
 """Training state on disk: one safetensors file, its plain numbers as JSON in the header.
 
-The header also has a hash of the file's content, so that a flipped bit does not become other
-weights unnoticed, and a hash of the run that the state belongs to.
+The header also has a hash of the run that the state belongs to.
 """
 
 from dataclasses import asdict
@@ -10,17 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save
 
 from exactformer.domains.data import Place
-from exactformer.host.atomic import write_atomically
+from exactformer.protocol.state import read_hashed, write_hashed
 from exactformer.training.record import finite
 from exactformer.training.state import Seed, State
-from exactformer.weights.file import (
-    content_sha256,
-    pack_header,
-    read_safetensors,
-)
 
 FORMAT = "exactformer checkpoint 3"
 MEMORIES = ("memory", "rank_memory")  # of a seed's estimators
@@ -33,18 +26,15 @@ def write_checkpoint(path: Path, state: State, run: str) -> None:
     """Write everything needed to resume with the same bits; `run` is a hash of the run's
     description.
     """
-    tensors = {f"state/{name}": tensor.detach().cpu() for name, tensor in state.tensors.items()}
+    tensors = {f"state/{name}": tensor for name, tensor in state.tensors.items()}
     plain = []
     for row, seed in enumerate(state.seeds):
         fields = asdict(seed)
         for kind in MEMORIES:
             memory = fields.pop(kind)
-            tensors |= {f"{kind}/{row}/{name}": tensor.cpu() for name, tensor in memory.items()}
+            tensors |= {f"{kind}/{row}/{name}": tensor for name, tensor in memory.items()}
         plain.append(fields | {"loss": finite(seed.loss)})
-    tensors = {name: tensor.contiguous() for name, tensor in tensors.items()}
-    header = {"format": FORMAT, "run": run, "seeds": plain}
-    header["sha256"] = _content(header, tensors)
-    write_atomically(path, save(tensors, pack_header(header)))
+    write_hashed(path, {"format": FORMAT, "run": run, "seeds": plain}, tensors)
 
 
 def read_checkpoint(path: Path, run: str, start: State) -> State:
@@ -52,10 +42,7 @@ def read_checkpoint(path: Path, run: str, start: State) -> State:
     seeds, and tensors of the same names, shapes and types.
     """
     try:
-        header, tensors = read_safetensors(path, "pt", FORMAT)
-        fields = Place(header).fields(("format", "run", "seeds", "sha256"))
-        if header.pop("sha256") != _content(header, tensors):
-            raise ValueError(f"{path}: its content does not match its sha256")
+        fields, tensors = read_hashed(path, FORMAT, ("run", "seeds"))
         if fields["run"].value != run:
             raise ValueError(f"{path}: it belongs to another run than {path.parent / 'run.json'}")
         seeds = [_seed(place) for place in fields["seeds"].items(MOST_SEEDS)]
@@ -69,10 +56,6 @@ def read_checkpoint(path: Path, run: str, start: State) -> State:
             f"{reason}; training cannot go on from this checkpoint: "
             f"remove it to train the unfinished seeds from their start"
         ) from None
-
-
-def _content(header: dict, tensors: dict[str, torch.Tensor]) -> str:
-    return content_sha256(header, {name: tensor.numpy() for name, tensor in tensors.items()})
 
 
 def _seed(place: Place) -> Seed:
