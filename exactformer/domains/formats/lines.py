@@ -124,28 +124,29 @@ class Lines:
             raise _too_long(self.name, number)
 
     def read(self, read: Callable[[bytes, int], T], first: int = 1) -> Iterator[T]:
-        """`read` of each line from the first on, and its number; see `all_right`."""
-        return all_right(self.name, self._attempts(read, first))
+        """`read` of each line from the first on, and its number, up to the first bad line; at the
+        end, one error is raised for all bad lines.
+        """
+        checked = Checked(self.name)
+        for result in self.read_on(read, checked, first):
+            if result is not None and not checked.bad:
+                yield result
+        checked.require_right()
 
-    def read_on(self, read: Callable[[bytes, int], T], checked: "Checked") -> Iterator[T | None]:
+    def read_on(
+        self, read: Callable[[bytes, int], T], checked: "Checked", first: int = 1
+    ) -> Iterator[T | None]:
         """`read` of each line, None for each bad one, which `checked` then knows of."""
-        for result in self._attempts(read, 1):
-            is_bad = isinstance(result, ExpressionError)
-            checked.add(1, int(is_bad), [result] if is_bad else [])
-            yield None if is_bad else result
-
-    def _attempts(
-        self, read: Callable[[bytes, int], T], first: int
-    ) -> Iterator[T | ExpressionError]:
-        """Yield what `read` makes of each line from the first on, or its error."""
-
-        def attempt(line: bytes, number: int) -> T | ExpressionError:
-            try:
-                return read(line, number)
-            except ExpressionError as error:
-                return error
-
-        return (attempt(line, number) for number, line in self if number >= first)
+        for number, line in self:
+            if number >= first:
+                result = None
+                try:
+                    result = read(line, number)
+                except ExpressionError as error:
+                    checked.add(1, 1, [error])
+                else:
+                    checked.add(1)
+                yield result
 
 
 def _too_long(name: str, line: int) -> ValueError:
@@ -222,16 +223,3 @@ class Checked:
             raise ValueError(
                 f"{self.name}: expected an expression on each line, found an empty file"
             )
-
-
-def all_right(name: str, results: Iterable[T | ExpressionError]) -> Iterator[T]:
-    """Yield the results up to the first bad line; at the end, raise one error for all bad lines."""
-    checked = Checked(name)
-    for result in results:
-        if isinstance(result, ExpressionError):
-            checked.add(1, 1, [result])
-        else:
-            checked.add(1)
-            if not checked.bad:
-                yield result
-    checked.require_right()
