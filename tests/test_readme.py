@@ -1,7 +1,7 @@
 """README.md is short, and its tree is the repository.
 
-The ```text block under "## The repository" lists every folder and every module beside
-them, two spaces a level, as `name/  description`; only those in WHOLE stand for the folders in them.
+The ```text block under "## The repository" lists every folder and every module beside them, two
+spaces a level, as `name/  description`; only those in WHOLE stand for the folders in them.
 What the page says is checked in test_pages.py.
 """
 
