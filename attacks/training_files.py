@@ -13,7 +13,7 @@ import torch
 import exactformer as ef
 from attacks.mutants import Tensors, content_sha256, record_sha256
 from attacks.target import Target
-from exactformer.protocol.state import State
+from exactformer.protocol.state import NetworkState
 from exactformer.training import run
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.recipe import recipe_for
@@ -123,8 +123,8 @@ class Baseline(Checkpoint):
         self.path = self.paths[0]
 
     def read(self, rng: Random) -> str | None:
-        start = State.start(SmallNetwork(), [1, 2], torch.device("cpu"))
-        state = State.read(self.path, self.HEADER, start)
+        start = NetworkState.start(SmallNetwork(), [1, 2], torch.device("cpu"))
+        state = NetworkState.read(self.path, self.HEADER, start)
         if self.rehashed:
             return None
         state.write(self.path, self.HEADER)
@@ -153,7 +153,7 @@ def run_files(folder: Path) -> Iterator[Target]:
 
 def baseline_files(folder: Path) -> Iterator[Target]:
     state = folder / "state.safetensors"
-    start = State.start(SmallNetwork(), [1, 2], torch.device("cpu"))
+    start = NetworkState.start(SmallNetwork(), [1, 2], torch.device("cpu"))
     start.curve = [{"epoch": 1, "loss": [0.5, None], "depth 1": [0.5, 1.0], "depth 2": [0.1, 0.2]}]
     start.write(state, Baseline.HEADER)
     yield Baseline("baseline", [state])

@@ -21,7 +21,7 @@ from phase_records import SLICES, Cell, Record, paper_width, read, write
 from reports import log, parser, run_sweep
 
 from exactformer.domains.catalog import CATALOG
-from exactformer.sweep import Row, plan, read_rows
+from exactformer.sweep import SettingRow, plan, read_rows
 from exactformer.sweep.run import SWEEP, claim
 from exactformer.training.recipe import Recipe, recipe_for
 from exactformer.training.record import content_sha256, read_record
@@ -108,7 +108,7 @@ def collected(task: str, folder: Path) -> Record:
     return Record(task, own, seeds, common["device"], used, tuple(cells))
 
 
-def cell(task: str, recipe, row: Row) -> Cell:
+def cell(task: str, recipe, row: SettingRow) -> Cell:
     assert isinstance(recipe, Recipe)
     exact = {record["seed"] for record in row.certified}
     learned = {r["seed"] for r in row.records if r["rows_right"] == r["rows"]}

@@ -31,7 +31,7 @@ from reports import heading, log, parser, run_sweep
 from exactformer.domains.catalog import CATALOG
 from exactformer.paper.files import table
 from exactformer.problems.accuracy import interval
-from exactformer.sweep import Row
+from exactformer.sweep import SettingRow
 from exactformer.sweep.run import SWEEP
 from exactformer.training.recipe import METHODS, recipe_by_method
 from exactformer.training.record import read_record, read_seed_record
@@ -46,7 +46,7 @@ TOGETHER = {"boolean": 20, "arithmetic": 4, "listops": 2}  # of one process, and
 RECORDS = Path("results")
 
 
-def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[Row, float, bool]:
+def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[SettingRow, float, bool]:
     """A sweep by the command line: what has ended, the seconds, and whether that is all."""
     out = folder / f"{options.mode}-{options.method}-{task}-{seeds}"
     start = FIRST_SURE if options.method == "sure" else FIRST
@@ -65,7 +65,7 @@ def timed_sweep(task: str, seeds: int, folder: Path, options) -> tuple[Row, floa
             records.append(read_seed_record(path, int(path.stem)))
     if (out / SWEEP).exists():
         read_record(out / SWEEP)  # its hash is right
-    return Row((), records), seconds, len(records) == seeds
+    return SettingRow((), records), seconds, len(records) == seeds
 
 
 def share(count: int, total: int) -> str:
@@ -146,7 +146,7 @@ def kept(_: Path, options) -> list[str]:
             record = json.loads(path.read_text())
             once = [{**s, "attempt": 1, "steps_in_all": s["step"]} for s in record["seeds"]]
             rows.append(
-                attempts(record["method"], record["task"], Row((), once), record["seconds"])
+                attempts(record["method"], record["task"], SettingRow((), once), record["seconds"])
             )
     return first_table(rows)
 
@@ -156,7 +156,7 @@ def record_path(folder: Path, method: str, task: str) -> Path:
     return folder / f"first-attempts-{name}.json"
 
 
-def attempts(method: str, task: str, row: Row, seconds: float) -> list[str]:
+def attempts(method: str, task: str, row: SettingRow, seconds: float) -> list[str]:
     low, high = interval(row.at_first, len(row.records))
     seeds = [record["seed"] for record in row.records]
     which = f"{min(seeds)} to {max(seeds)}" if seeds else "-"

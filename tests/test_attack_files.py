@@ -4,7 +4,7 @@ import pytest
 
 from attacks import targets
 from attacks.files import attack
-from exactformer.training import checkpoint
+from exactformer.protocol import state
 
 
 class AnyHash(str):
@@ -46,7 +46,7 @@ def test_the_command_refuses_too(one_kind):
 
 def test_a_reader_that_does_not_look_at_the_hash_is_found_out(one_kind, monkeypatch):
     one_kind("checkpoint")
-    monkeypatch.setattr(checkpoint, "_content", lambda header, tensors: AnyHash())
+    monkeypatch.setattr(state, "_content", lambda header, tensors: AnyHash())
     report = attack(200, seed=0, commands_every=0)
     assert any("believed, and not what was written" in found for found in report.found)
 

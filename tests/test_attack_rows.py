@@ -16,8 +16,14 @@ def test_a_small_run_finds_nothing():
 @pytest.mark.parametrize(
     ("name", "value", "kind", "damaged", "words"),
     [
-        ("score.SHOWN_ROWS", 1, "tsv", "another label", "expected (1,"),
-        ("score.bowman.relation", lambda left, right: "#", "bowman", "none", "expected (0,"),
+        ("evaluation.score.SHOWN_ROWS", 1, "tsv", "another label", "expected (1,"),
+        (
+            "evaluation.score.bowman.relation",
+            lambda left, right: "#",
+            "bowman",
+            "none",
+            "expected (0,",
+        ),
         ("engine.nangia_rows.FIRST_VALUE", 3, "nangia", "none", "expected (0,"),
         ("engine.nangia_rows.all_right", lambda name, blocks: blocks, "lra", "NUL", "Error: "),
     ],
