@@ -24,7 +24,7 @@ from exactformer.problems.accuracy import interval
 from exactformer.training.end_to_end import PARAMETERS, EndToEndTrainer
 from exactformer.training.recipe import PAPER_SEEDS, end_to_end_recipe
 from exactformer.training.run import CHECKPOINT, train_seeds
-from exactformer.training.soft_layer import Constants, Layer, losses
+from exactformer.training.soft_layer import Constants, SoftLayer, losses
 from exactformer.training.state import begin, export, initial
 from tests.algebras import MINUS
 from tests.runs import Enough, StopAtFirstLook, exactformer, weights
@@ -61,7 +61,7 @@ def test_forwards_it_is_the_circuit(algebra, seed):
     ids, inside = pad_slots(draw(algebra, 2, 8, np.random.default_rng(seed)))
     X = encode(ids, len(algebra.vocabulary))
     gate = ternary(tensors["gate"]).unsqueeze(1)
-    layer = Layer(tensors, gate, paper_architecture(algebra).activation, Constants(recipe))
+    layer = SoftLayer(tensors, gate, paper_architecture(algebra).activation, Constants(recipe))
     weights = export(algebra, tensors, 0)
     soft = X.unsqueeze(0)
     for _ in range(2):
@@ -81,7 +81,7 @@ def test_every_parameter_learns_from_depth_2():
     tensors["gate"] = ef.construct(algebra).weights.G_PE.unsqueeze(0)
     learned = {name: tensors[name].requires_grad_() for name in PARAMETERS}
     gate = ternary(learned["gate"]).unsqueeze(1)
-    layer = Layer(learned, gate, trainer.architecture.activation, trainer.constants)
+    layer = SoftLayer(learned, gate, trainer.architecture.activation, trainer.constants)
     loss = losses(layer, trainer.depth_two, 2)[1]
     gradients = torch.autograd.grad(loss, list(learned.values()))
     for name, gradient in zip(learned, gradients, strict=True):

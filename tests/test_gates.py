@@ -19,7 +19,7 @@ from exactformer.training.gates import (
     searched,
 )
 from exactformer.training.recipe import end_to_end_recipe
-from exactformer.training.soft_layer import Constants, Layer, Problems, gate_errors
+from exactformer.training.soft_layer import Constants, ProblemTensors, SoftLayer, gate_errors
 from exactformer.training.state import begin, export
 
 BOOLEAN = ef.boolean()
@@ -106,13 +106,13 @@ def test_errors_of_gates_are_those_of_the_model():
     recipe = end_to_end_recipe(algebra)
     state = begin(algebra, recipe, [200, 201])
     trainer = EndToEndTrainer(algebra, recipe)
-    few = Problems(*(part[:, :12] for part in trainer.depth_two))
+    few = ProblemTensors(*(part[:, :12] for part in trainer.depth_two))
     rng = np.random.default_rng(0)
     gates = torch.from_numpy(rng.integers(-1, 2, (2, 6, len(algebra.vocabulary)))).float()
     gates[0, 0] = ef.construct(algebra).weights.G_PE
     activation = paper_architecture(algebra).activation
     first = ternary(state.tensors["gate"]).unsqueeze(1)
-    layer = Layer(state.tensors, first, activation, trainer.constants)
+    layer = SoftLayer(state.tensors, first, activation, trainer.constants)
     found = gate_errors(layer, few, gates)
     for row in range(2):
         weights = export(algebra, state.tensors, row)

@@ -64,7 +64,7 @@ class Levels(NamedTuple):
     H: int
 
 
-class Reading(NamedTuple):
+class Remaining(NamedTuple):
     """The remaining tokens of the expressions that are not finished."""
 
     at: Int[Tensor, " t"]
@@ -113,7 +113,7 @@ def _counted(G_PE: Float[Tensor, " D"]) -> Bool[Tensor, " D"]:
 
 def read(
     tokens: Float[Tensor, "B n D"], A: Int[Tensor, "B n 2"], levels: Levels, V: int
-) -> Reading:
+) -> Remaining:
     """Find kinds and levels of all tokens. Left out are sequences with a single token, sequences
     that no expression leads to, and those in which the depth gate counts anything but parentheses.
     `A` are the depth counts of the parentheses that are written.
@@ -136,10 +136,10 @@ def read(
     fitting &= torch.where(last, operand_ends & ~first, True)
     unfit = torch.bincount(sequence[~fitting], minlength=len(tokens)) > 0
     kept = (matched(A) & ~unfit)[sequence].nonzero().squeeze(-1)
-    return Reading(*(part[kept] for part in (at, token, sequence, prefix, level)))
+    return Remaining(*(part[kept] for part in (at, token, sequence, prefix, level)))
 
 
-def write(reading: Reading, H: int, B: int) -> Written:
+def write(reading: Remaining, H: int, B: int) -> Written:
     """Write out the implied parentheses."""
     _, token, sequence, prefix, level = reading
     first = sequence != pad(sequence, (1, 0), value=-1)[:-1]

@@ -65,7 +65,7 @@ from exactformer.model.circuit import (
     write_tokens,
 )
 from exactformer.model.encode import encode
-from exactformer.model.levels import Levels, Reading, Written, levels_of, read, write
+from exactformer.model.levels import Levels, Remaining, Written, levels_of, read, write
 from exactformer.model.scan import scan_from_right
 from exactformer.model.speculate import Entries, count_holes, enter, outermost, speculate
 
@@ -88,7 +88,7 @@ class Folds(NamedTuple):
 class Step(NamedTuple):
     """All intermediate results of one iteration; X is the state after it."""
 
-    reading: Reading
+    reading: Remaining
     written: Written
     A: Tensor
     entries: Entries
@@ -102,7 +102,7 @@ class Step(NamedTuple):
     X: Tensor
 
 
-def fold(entries: Entries, written: Written, reading: Reading, levels: Levels, V: int) -> Folds:
+def fold(entries: Entries, written: Written, reading: Remaining, levels: Levels, V: int) -> Folds:
     """The steps of every span, found from its entries."""
     symbol = torch.where(entries.hole, OPEN, written.ids.flatten()[entries.position])
     inner = (entries.hole | (symbol >= FIRST_VALUE)).nonzero().squeeze(-1)  # no parentheses
@@ -194,7 +194,7 @@ def iterate(
     weights: Weights,
     levels: Levels,
     V: int,
-    reading: Reading,
+    reading: Remaining,
     tap: Tap = NO_TAP,
 ) -> Step:
     """One iteration of a state that has spans; `reading` are its tokens."""

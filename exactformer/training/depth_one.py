@@ -33,7 +33,7 @@ def padded(size: int) -> int:
 
 
 @dataclass(frozen=True)
-class Rows:
+class CaseRows:
     """Every case of depth 1: B bags of w rows, and one last bag with the zero vector's row."""
 
     token: Float[Tensor, "B w D"]  # one-hot; zeros for filler and for the zero vector
@@ -42,9 +42,9 @@ class Rows:
     weight: Float[Tensor, "B w D"]  # sums to 1; 0 for filler and beyond the vocabulary
     slots: int
 
-    def to(self, device: torch.device | str) -> "Rows":
+    def to(self, device: torch.device | str) -> "CaseRows":
         tensors = (self.token, self.span, self.target, self.weight)
-        return Rows(*(tensor.to(device) for tensor in tensors), slots=self.slots)
+        return CaseRows(*(tensor.to(device) for tensor in tensors), slots=self.slots)
 
     def bags(self, G_R: Float[Tensor, " d"] | None) -> Float[Tensor, "B w S D"]:
         """Count of each token in each slot of the span; equal for all rows of a bag."""
@@ -70,7 +70,7 @@ class Rows:
         return ((signs == (self.target > 0)) | (self.weight == 0)).flatten(2).all(2)
 
 
-def depth_one_rows(algebra: Algebra) -> Rows:
+def depth_one_rows(algebra: Algebra) -> CaseRows:
     vocabulary = len(algebra.vocabulary)
     length, slots = 3 + algebra.require_fan_in(), slots_of(algebra)
     D, width = padded(vocabulary), 2 * ((length + 1) // 2)
@@ -92,11 +92,11 @@ def depth_one_rows(algebra: Algebra) -> Rows:
         expressions += orders
     # As many zero vectors as there are slots after `)`; one where the notation has none.
     weight[-1, 0, :vocabulary] = expressions if algebra.empty_after_close else 1
-    return Rows(token, span, target, weight / weight.sum(), slots)
+    return CaseRows(token, span, target, weight / weight.sum(), slots)
 
 
 @torch.no_grad()
-def rank_errors(rows: Rows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
+def rank_errors(rows: CaseRows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
     """Error of each rank gate: how well it distinguishes spans of depth 1 that have different
     values.
 
@@ -110,7 +110,7 @@ def rank_errors(rows: Rows, gates: Float[Tensor, "K d"]) -> Float[Tensor, " K"]:
     return (found / nothing.clamp(min=1))[back]
 
 
-def _undecided(rows: Rows, gate: Tensor) -> Tensor:
+def _undecided(rows: CaseRows, gate: Tensor) -> Tensor:
     """Number of spans whose value is not the commonest one of their bag."""
     bags = rows.bags(gate)[:-1, 0].flatten(1)  # without the zero vector
     values = rows.target[:-1].sum(1)

@@ -17,13 +17,13 @@ import torch
 from torch import Tensor
 
 from exactformer.protocol.optimizer import Adam
-from exactformer.training.depth_one import Rows
+from exactformer.training.depth_one import CaseRows
 from exactformer.training.state import BATCHES, LEARNED, Seed
 
 CACHED = 1 << 18  # numbers of a hidden layer that stay in a core's cache, with two more like it
 
 
-class Batches:
+class CaseBatches:
     """Batches of all cases in every step."""
 
     def __init__(self, cases: Sequence[Tensor]) -> None:
@@ -33,11 +33,11 @@ class Batches:
         """Do nothing: every step uses the same full batch."""
 
 
-class DrawnBatches(Batches):
+class DrawnBatches(CaseBatches):
     """Batches of a few bags drawn for each seed in every step, always with the zero vector."""
 
     def __init__(
-        self, rows: Rows, bags: Tensor, seeds: Sequence[Seed], batch: int, turns: int
+        self, rows: CaseRows, bags: Tensor, seeds: Sequence[Seed], batch: int, turns: int
     ) -> None:
         B, w, D = rows.token.shape
         n_bags, device = B - 1, rows.token.device
@@ -72,7 +72,7 @@ class DepthOneSteps:
     def __init__(
         self,
         tensors: dict[str, Tensor],
-        batches: Batches,
+        batches: CaseBatches,
         adam: Adam,
         rates: dict[str, float],
         factors: Tensor,

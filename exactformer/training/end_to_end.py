@@ -29,8 +29,8 @@ from exactformer.training.gates import gate_with_gradient, score_gradient, searc
 from exactformer.training.recipe import EndToEnd
 from exactformer.training.soft_layer import (
     Constants,
-    Layer,
-    Problems,
+    ProblemTensors,
+    SoftLayer,
     gate_errors,
     losses,
     problems_right,
@@ -139,8 +139,8 @@ class EndToEndTrainer:
         self,
         tensors: dict[str, Tensor],
         step: int,
-        one: Problems,
-        two: Problems,
+        one: ProblemTensors,
+        two: ProblemTensors,
         noise: Tensor | None,
     ) -> Tensor:
         """One step of Adam for every seed; returns their losses."""
@@ -155,7 +155,7 @@ class EndToEndTrainer:
         )
         gradients = dict(zip(PARAMETERS, found, strict=True))
         if recipe.estimator in ("score", "search") and joint_step >= 0:
-            few = Problems(*(part[:, : recipe.gate_strings] for part in two))
+            few = ProblemTensors(*(part[:, : recipe.gate_strings] for part in two))
             errors = partial(gate_errors, self._layer(tensors, gate), few)
             if recipe.estimator == "score" and noise is not None:
                 gradients["gate"] = score_gradient(tensors["gate"], noise, errors, constants)
@@ -174,7 +174,11 @@ class EndToEndTrainer:
         return loss.detach()
 
     def _loss(
-        self, learned: dict[str, Tensor], gate: Tensor, one: Problems, two: Problems | None
+        self,
+        learned: dict[str, Tensor],
+        gate: Tensor,
+        one: ProblemTensors,
+        two: ProblemTensors | None,
     ) -> Tensor:
         """Loss of each seed on problems of depth 1, and on those of depth 2 if there are any."""
         layer, constants = self._layer(learned, gate), self.constants
@@ -184,8 +188,8 @@ class EndToEndTrainer:
             loss = loss + constants("depth_two_weight") * losses(layer, two, 2)[1]
         return loss
 
-    def _layer(self, tensors: dict[str, Tensor], gate: Tensor) -> Layer:
-        return Layer(tensors, gate, self.architecture.activation, self.constants)
+    def _layer(self, tensors: dict[str, Tensor], gate: Tensor) -> SoftLayer:
+        return SoftLayer(tensors, gate, self.architecture.activation, self.constants)
 
     def _pull(self, logits: Tensor) -> None:
         """Move the gate's logits towards the values that they have when quantized.
@@ -202,7 +206,7 @@ class EndToEndTrainer:
         """Whether the gate learns yet, for each seed if that differs."""
         return self.constants("gate_start", 1) * self.recipe.steps <= step
 
-    def _problems(self, expressions: list[Expression]) -> Problems:
+    def _problems(self, expressions: list[Expression]) -> ProblemTensors:
         """All problems of a depth, with a leading axis of 1."""
         X, inside, target = with_targets(self.algebra, expressions)
         weight = np.ones(len(X), dtype=np.float32)
@@ -211,10 +215,10 @@ class EndToEndTrainer:
             counts = np.bincount(values)
             weight = (len(X) / (np.count_nonzero(counts) * counts[values])).astype(np.float32)
         parts = (X, inside, target, torch.from_numpy(weight))
-        return Problems(*(part.to(self.device).unsqueeze(0) for part in parts))
+        return ProblemTensors(*(part.to(self.device).unsqueeze(0) for part in parts))
 
     def _indices(
-        self, seeds: list[Seed], stream: int, problems: Problems, batch: int
+        self, seeds: list[Seed], stream: int, problems: ProblemTensors, batch: int
     ) -> Tensor | None:
         """Indices of the problems of each seed's next steps, (steps, seeds, batch); None for all
         problems.
@@ -242,9 +246,11 @@ class EndToEndTrainer:
         return torch.from_numpy(np.stack(drawn)).float().to(self.device)
 
 
-def _chosen(problems: Problems, indices: Tensor | None, step: int) -> Problems:
+def _chosen(problems: ProblemTensors, indices: Tensor | None, step: int) -> ProblemTensors:
     if indices is None:
         return problems
     X, inside, target, weight = (part[0][indices[step]] for part in problems)
     longest = int(inside.flatten(0, 1).any(0).sum()) if X.device.type == "cpu" else X.shape[-2]
-    return Problems(X[..., :longest, :], inside[..., :longest], target[..., :longest, :], weight)
+    return ProblemTensors(
+        X[..., :longest, :], inside[..., :longest], target[..., :longest, :], weight
+    )

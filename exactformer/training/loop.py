@@ -21,7 +21,7 @@ from exactformer.model.architecture import paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.quantize import ternary
 from exactformer.training.depth_one import depth_one_rows, rank_errors
-from exactformer.training.depth_one_steps import Batches, DepthOneSteps, DrawnBatches
+from exactformer.training.depth_one_steps import CaseBatches, DepthOneSteps, DrawnBatches
 from exactformer.training.depth_two import gate_problem, right_of
 from exactformer.training.estimators import ASKING, Mover, answered, move_gates
 from exactformer.training.polish import polish, rounded_if_large
@@ -87,10 +87,10 @@ class Trainer:
             self.architecture.activation,
         )
 
-    def _batches(self, state: State) -> Batches:
+    def _batches(self, state: State) -> CaseBatches:
         batch, bags = self.recipe.batch, self._bags(state)
         if batch is None:
-            return Batches(self.rows.cases(bags, len(state.seeds)))
+            return CaseBatches(self.rows.cases(bags, len(state.seeds)))
         return DrawnBatches(self.rows, bags, state.seeds, batch, self.recipe.look_every)
 
     def _bags(self, state: State) -> Tensor:

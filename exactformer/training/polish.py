@@ -11,7 +11,7 @@ from exactformer.host.threads import subnormals_as_zero
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.protocol.optimizer import EPSILON
-from exactformer.training.depth_one import Rows
+from exactformer.training.depth_one import CaseRows
 from exactformer.training.recipe import Recipe
 from exactformer.training.repeat import repeat
 from exactformer.training.state import stacked
@@ -23,7 +23,7 @@ LEAST_LOG, LEAST = -87.33, 1.184e-38
 
 
 @torch.no_grad()
-def polish(recipe: Recipe, seeds: Sequence[Weights], rows: Rows) -> list[Weights]:
+def polish(recipe: Recipe, seeds: Sequence[Weights], rows: CaseRows) -> list[Weights]:
     """Train each feedforward to move its outputs away from the threshold, then round its weights.
 
     Gate and routing stay as they are, so what each position receives is fixed: it is enough to
@@ -41,7 +41,7 @@ def polish(recipe: Recipe, seeds: Sequence[Weights], rows: Rows) -> list[Weights
     return polished
 
 
-def _distinct_cases(weights: Weights, rows: Rows) -> Tensor:
+def _distinct_cases(weights: Weights, rows: CaseRows) -> Tensor:
     """The distinct bags that positions receive, with the signs that their outputs must have:
     (cases, S D + D).
     """
@@ -67,7 +67,7 @@ def _polish_some(
     ]
 
 
-def rounded_if_large(weights: Weights, rows: Rows) -> Weights:
+def rounded_if_large(weights: Weights, rows: CaseRows) -> Weights:
     """Weights of a seed that was not polished. Their exact numbers are long, and where there are so
     many that the certificate would refuse them, they are rounded like polished ones.
     """

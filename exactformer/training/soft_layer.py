@@ -28,7 +28,7 @@ from exactformer.model.quantize import binary
 from exactformer.training.recipe import EndToEnd
 
 
-class Problems(NamedTuple):
+class ProblemTensors(NamedTuple):
     """Expressions of one depth. The leading axis is the seeds', or 1: the same for all."""
 
     X: Float[Tensor, "M B n D"]  # one-hot
@@ -57,7 +57,7 @@ SURROGATES: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
-class Layer:
+class SoftLayer:
     """One layer for each of M seeds, with the parameters as `state.py` lays them out; their
     padding stays out of it. `gate` is one for each seed, or one for each of its problems.
     """
@@ -127,7 +127,7 @@ class Layer:
 
 
 def losses(
-    layer: Layer, problems: Problems, depth: int
+    layer: SoftLayer, problems: ProblemTensors, depth: int
 ) -> tuple[Float[Tensor, " M"], Float[Tensor, " M"]]:
     """The cross entropies of the last iteration's outputs and of the state that it leaves, averaged
     over tokens and the vocabulary.
@@ -146,7 +146,7 @@ def losses(
 
 
 @torch.no_grad()
-def problems_right(layer: Layer, problems: Problems) -> Int[Tensor, " M"]:
+def problems_right(layer: SoftLayer, problems: ProblemTensors) -> Int[Tensor, " M"]:
     """Number of problems of depth 2 that come out right, by hard decisions."""
     X = layer.iterated(problems.X, problems.inside, 2)
     right = ((X > 0) == (problems.target > 0)) | ~problems.inside.unsqueeze(-1)
@@ -155,7 +155,7 @@ def problems_right(layer: Layer, problems: Problems) -> Int[Tensor, " M"]:
 
 @torch.no_grad()
 def gate_errors(
-    layer: Layer, problems: Problems, gates: Float[Tensor, "M K D"]
+    layer: SoftLayer, problems: ProblemTensors, gates: Float[Tensor, "M K D"]
 ) -> Float[Tensor, "M K"]:
     """The balanced error of each gate on depth 2, by hard decisions: the fraction of ones missed
     plus the fraction of zeros that became ones. Unbalanced, zeros alone would seem nearly right.
