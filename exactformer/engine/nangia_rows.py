@@ -35,9 +35,9 @@ from exactformer.engine.scan_nangia import (
     MOST_OPERANDS,
     NEWLINE,
     NO_LABEL,
-    Notation,
+    NangiaTables,
     Transcript,
-    notation_of,
+    nangia_tables,
     transcribe,
 )
 from exactformer.engine.scan_rows import count_rows, next_row
@@ -190,10 +190,10 @@ def _read_part(text: Bytes, begin: int, end: int, label: int) -> Transcript:
         uses=np.full(len(OPERATOR_CODES) * (MOST_OPERANDS + 1), -1, dtype=np.int64),
     )
     stack = np.empty(size // 3 + 1, dtype=np.uint64)
-    written = transcribe(text, begin, end, label, _notation(label), stack, found)
+    written = transcribe(text, begin, end, label, _tables(label), stack, found)
     return found._replace(codes=found.codes[:written])
 
 
 @cache
-def _notation(label: int) -> Notation:
-    return notation_of(b"\n" if label == NO_LABEL else b"\t\n")
+def _tables(label: int) -> NangiaTables:
+    return nangia_tables(b"\n" if label == NO_LABEL else b"\t\n")

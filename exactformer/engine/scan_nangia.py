@@ -27,7 +27,7 @@ FIELD = 28  # bits of a number in an entry of the stack: no buffer is that long
 SPACE, OTHER = 254, 255  # kinds of bytes, beside the codes of digits
 
 
-class Notation(NamedTuple):
+class NangiaTables(NamedTuple):
     """The lookup tables of the pass over rows in Nangia's notation."""
 
     kind: NDArray[np.uint8]  # by byte: the code of a digit, SPACE, or OTHER
@@ -35,7 +35,7 @@ class Notation(NamedTuple):
     operators: Words  # known by the two bytes behind their bracket
 
 
-def notation_of(separators: bytes) -> Notation:
+def nangia_tables(separators: bytes) -> NangiaTables:
     """The lookup tables for rows and fields that end with these bytes, which are no white space
     then.
     """
@@ -45,7 +45,7 @@ def notation_of(separators: bytes) -> Notation:
     for symbol, code in DIGIT_CODES.items():
         kind[ord(symbol)] = code
     operators = words_of({word.encode(): code for word, code in OPERATOR_CODES.items()}, first=1)
-    return Notation(kind, (classes == WORD) | (np.arange(256) >= 128), operators)
+    return NangiaTables(kind, (classes == WORD) | (np.arange(256) >= 128), operators)
 
 
 class Transcript(NamedTuple):
