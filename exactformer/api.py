@@ -15,7 +15,7 @@ from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.syntax import parse
-from exactformer.engine.choice import EngineName, on_cpu_only, require_transformer, soon_made
+from exactformer.engine.choice import EngineName, require_transformer, soon_made
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
 from exactformer.model.construct import MAKERS
 from exactformer.model.iterations import (
@@ -192,11 +192,6 @@ class Model(Remembering):
         device = self.weights.device
         if device.type == "cpu":
             return CpuEngine(automaton, self.algebra)
-        if on_cpu_only(self.algebra):
-            raise ValueError(
-                f"the fast engine reads {self.algebra.notation} notation on the CPU only: use "
-                f"--device cpu, or --engine model"
-            )
         return DeviceEngine(automaton, self.algebra, device)
 
     def predict(

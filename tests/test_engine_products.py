@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exactformer.domains.catalog import arithmetic, boolean, listops
-from exactformer.engine.layout import MOST_NUMBERS, NONE, Layout, products
+from exactformer.engine.composed import MOST_NUMBERS, NONE, products
+from exactformer.engine.layout import Layout
 from tests.automata import automaton_of
 
 

@@ -17,7 +17,6 @@ DECIDE = {
     "domains/reference.py": "the oracle, with an account of each way to group",
     "domains/strahler.py": "the Strahler number, with an account of each way to group",
     "domains/formats/nangia.py": "the ListOps data are for prefix notation",
-    "engine/choice.py": "layers whose tables are read on the CPU only",
     "export/huggingface.py": "words of a model's card",
     "verify/coq.py": "the notations that the extracted checker reads",
     "problems/folders.py": "words of a data set's card",

@@ -12,6 +12,7 @@ No torch and no numba in here: they take longer to import than a short expressio
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,12 @@ class SpanAutomaton:
     value: NDArray[np.int32]  # (states,): index of the value if `)` may follow, else REFUSED
     grammar: NDArray[np.int32]  # (states,): the state of the grammar, to explain a refusal
     n_values: int
+    is_group = False  # whether a text is a group without parentheses of its own
+
+    @cached_property
+    def spans(self) -> "SpanAutomaton":
+        """The automaton of texts that are one value or one span."""
+        return self
 
     @property
     def start(self) -> int:
@@ -92,6 +99,32 @@ class PlainAutomaton(SpanAutomaton):
     """
 
     whole: NDArray[np.int32]  # (states,): index of the value if the text may end, else REFUSED
+    is_group = True
+
+    @cached_property
+    def spans(self) -> SpanAutomaton:
+        """The automaton of the same texts in parentheses, with no two states that nothing that may
+        follow tells apart.
+        """
+        step = np.vstack([self.step, np.full_like(self.step[:1], REFUSED)])  # row -1 is REFUSED
+        classes, found = np.append(self.value, REFUSED), 0
+        while found != (found := len(np.unique(classes))):
+            rows = np.column_stack([classes, classes[step]])
+            classes = np.unique(rows, axis=0, return_inverse=True)[1].reshape(-1)
+        of_class = np.unique(classes, return_index=True)[1]
+        after = classes[step[of_class]]
+        numbers = {int(classes[self.start]): self.start}
+        for number in (reached := [*numbers]):  # grows while it is gone through
+            for other in after[number].tolist():
+                if other != classes[-1] and other not in numbers:
+                    numbers[other] = self.start + len(reached)
+                    reached.append(other)
+        outside = np.full((self.start, step.shape[1]), REFUSED)
+        outside[TOP, FIRST_VALUE : FIRST_VALUE + self.n_values] = np.arange(1, self.start)
+        number_of = np.array([numbers.get(i, REFUSED) for i in range(len(after))])
+        value = np.append(np.full(self.start, REFUSED), self.value[of_class[reached]])
+        step = np.vstack([outside, number_of[after[reached]]])
+        return SpanAutomaton(step, value, np.zeros_like(value), self.n_values)
 
     @property
     def final(self) -> NDArray[np.int32]:

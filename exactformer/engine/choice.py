@@ -13,13 +13,6 @@ EngineUsed = Literal["fast", "model"]  # what gave values, as "engine" in JSON n
 SOON_MADE = 100_000  # cases of all operators together
 SOON_NUMBERS = 1 << 22  # cases in all orders that are told apart, times the tokens after each
 
-CPU_ONLY = {"plain"}  # layers whose tables are read on the CPU, and on no other device
-
-
-def on_cpu_only(algebra: Algebra) -> bool:
-    """Whether the fast engine reads texts of the algebra on the CPU only."""
-    return algebra.layer("depth") in CPU_ONLY
-
 
 def soon_made(domain: Domain) -> bool:
     """Whether tables build in about a second. Those of operators of any number of operands do not:

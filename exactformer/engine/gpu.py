@@ -8,7 +8,9 @@ is becomes known on the GPU only; what the host knows is how long it can be at m
     a chunk leaves fewer than two segments, a segment one span, a span two parentheses and at most
     `longest` tokens between them.
 
-Where a text is longer than that it is no expression, and the kernels say so.
+Where spans may be of any length, chunks shorten the runs of tokens that they leave: then `longest`
+bounds these, and each thread may leave one more. Where a text is longer than all that, it is no
+expression, and the kernels say so.
 
 Two front ends. Where each token is one byte, and the grammar forbids two words in a row, the first
 round reads a token from each byte. Otherwise it reads words. What neither can read (other brackets
@@ -194,7 +196,7 @@ class GpuEngine:
         self._run_on_tiles(front_end.kernel, tiles, given, shared)
         # All that follows is prepared while the GPU reads the text. Memory is given back as soon as
         # the last kernel that needs it is launched: the next ones run after it.
-        items = 2 * bound * (layout.longest + 2)
+        items = layout.most_items(tiles, bound)
         chunks = whole(ceil_div(items, layout.chunk), layout.threads)
         maps = 2 * bound + 4 * (chunks + layout.threads)  # each round has half as many chunks
         pool = torch.empty(maps * layout.map_bytes, dtype=torch.uint8, device=self.device)

@@ -33,9 +33,10 @@ __device__ inline int chunk_size(int length) { return length <= LAST ? SHORT : C
 // thread has read.
 static_assert(CHUNK % 4 == 0, "entries of a rest are written and read four at a time");
 __device__ void reduce_items_of(int block, Round &round, const Item *text, int length,
-                                const Pair *table, const Byte *pool, void *room, Item *rests) {
+                                const Tables &tables, const Byte *pool, void *room, Item *rests) {
     enum { STEP = Column<Item, THREADS>::STEP };
-    Reducer<Item, STEP> reducer(table, pool, (Item *)room, Column<Item, THREADS>::of(threadIdx.x));
+    Reducer<Item, STEP> reducer(tables.runs, tables.next, pool, (Item *)room,
+                                Column<Item, THREADS>::of(threadIdx.x));
     int chunk = block * THREADS + threadIdx.x, closing = 0, size = chunk_size(length);
     size_t first = (size_t)block * THREADS * size;
     const int many = 16;  // loads on their way at the same time

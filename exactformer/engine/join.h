@@ -113,6 +113,7 @@ __device__ void join(Left<N> &left, const Reducer<Entry, STEP> &piece, int most,
 template <int N, class Piece> __device__ void join_all(Left<N> &left, Piece &piece, int most) {
     int thread = threadIdx.x;
     piece.end();
+    piece.shorten();
     unsigned short front = piece.bottom, ground = piece.ground, top = piece.top;
     left.of[thread] = {front, ground, top};
     left.with_tokens.fill(ground > front);

@@ -25,6 +25,11 @@
 //
 // A comb is one long chain of such maps, a balanced tree is mostly reduced, and nothing asks which.
 //
+// SPANS OF ANY LENGTH. Where a span may hold any number of tokens, as in plain notation, chunks shorten
+// the RUNS of tokens that they leave, each to a shortest one that does the same: a run does one of
+// finitely many things to the states. And where a text needs no parentheses of its own, the first round
+// leaves it in a pair of them (WRAPPED).
+//
 // Malformed text is never given a value: there is a state that nothing leads out of, its value is the
 // token BAD, and BAD leads every state there. Parentheses that do not pair up set the error in the
 // control block.
@@ -47,9 +52,9 @@
 //
 // The host defines, when it compiles: OPEN, CLOSE, FIRST_VALUE, TOKENS, VALUES, STATES, HOLES, NUMBERS
 // (of maps, where all have one), CELL (unsigned type of a state or token), PAIR (twice as wide),
-// TABLE_BYTES, TABLE_SHARED, TEAM (threads that take a tile), AT_ONCE (of a processor, at least),
-// FIRST_CHUNK, EDGE, WINDOW_WORDS (of a thread), CHUNK, JOINED (spans that a join closes at most), LAST
-// and FAN.
+// TABLE_BYTES, TABLE_SHARED, RUNS (how many, or 0), RUNS_AT (bytes before them), WRAPPED (1 or 0), TEAM
+// (threads that take a tile), AT_ONCE (of a processor, at least), FIRST_CHUNK, EDGE, WINDOW_WORDS (of a
+// thread), CHUNK, JOINED (spans that a join closes at most), LAST and FAN.
 
 #ifndef EMULATED  // tests run this very source without a GPU
 extern __shared__ uint4 shared_memory[];
@@ -147,21 +152,21 @@ struct Bench {
         : window((unsigned int *)memory),
           stacks((Cell *)(window + ceil_div(WORDS * 33, 32 * 4) * 4)),
           spare((Byte *)(stacks + ceil_div((FIRST_CHUNK + 1) * STEP, 16) * 16)) {}
-    __device__ Chunk chunk(const Pair *table) const {
-        return Chunk(table, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
+    __device__ Chunk chunk(const Runs &runs, const Pair *table) const {
+        return Chunk(runs, table, 0, stacks, Column<Cell, TEAM>::of(threadIdx.x));
     }
 };
 
 // Tiles, taken by blocks in turn: some need much longer than others. `read` has a thread's chunk reduced.
 template <class Read>
-__device__ void reduce_each_tile(const Bench &bench, const Pair *table, Tiles &tiles, int *control,
-                                 Cell *rests, Read read) {
+__device__ void reduce_each_tile(const Bench &bench, const Runs &runs, const Pair *table, Tiles &tiles,
+                                 int *control, Cell *rests, Read read) {
     __shared__ int next;
     for (int tile = blockIdx.x; tile < tiles.count; tile = next) {
         int turn = 0;
         __syncthreads();
         if (threadIdx.x == 0) turn = atomicAdd(control + TAKEN, 1);  // comes while the text is read
-        Chunk chunk = bench.chunk(table);
+        Chunk chunk = bench.chunk(runs, table);
         read(chunk, tile * TILE + (int)threadIdx.x * FIRST_CHUNK);
         if (threadIdx.x == 0) next = gridDim.x + turn;
         finish_tile(chunk, bench.window, tile, tiles, rests);
@@ -176,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
     const Pair *table = table_in(nearby(tables, NEXT_BYTES, bench.spare + 256));
     if (blockIdx.x == 0 && threadIdx.x == 0) control[LENGTH] = (int)length;
     Tiles tiles(memory, ceil_div((int)length, TILE));
-    reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
+    reduce_each_tile(bench, tables, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         reduce_bytes_of(chunk, start, text, (int)length, bench.spare);
     });
 }
@@ -204,7 +209,7 @@ __device__ void reduce_words_by(const Byte *text, int length, int *control, int 
     Tiles tiles(memory, ceil_div(length, TILE));
     Lexer<Step> words(lexer, SHARED ? copy : often, nodes, width);
     int brackets = 0;
-    reduce_each_tile(bench, table, tiles, control, rests, [&](Chunk &chunk, int start) {
+    reduce_each_tile(bench, tables, table, tiles, control, rests, [&](Chunk &chunk, int start) {
         brackets |= reduce_words_of(chunk, start, text, edges, length, words);
     });
     if (brackets & ~control[BRACKETS]) atomicOr(control + BRACKETS, brackets);
@@ -242,13 +247,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     grid.wait();
     each_block(grid, round, [&](int block) { count_units(block, tiles, units, rests); });
     grid.wait();
-    int maps = 0, items = add_up_items<THREADS>(round, &maps);
+    int maps = 0, items = add_up_items<THREADS>(round, &maps) + 2 * WRAPPED;
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         control[MAPS] = maps, control[ITEMS] = items;
         if (items > capacity) control[ERROR] = 1;  // spans longer than any span may be
     }
     if (items > capacity) return;
-    each_block(grid, round, [&](int block) { write_units(block, tiles, units, rests, next); });
+    if (WRAPPED && blockIdx.x == 0 && threadIdx.x == 0) {
+        next[0] = OPENED | (FIRST_STATE + 1 + VALUES), next[items - 1] = CLOSE;
+    }
+    each_block(grid, round, [&](int block) { write_units(block, tiles, units, rests, next + WRAPPED); });
 }
 
 extern "C" __global__ void __launch_bounds__(TEAM, AT_ONCE / TEAM)
@@ -300,7 +308,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         if (!grid.needs_this(ceil_div(chunks, THREADS))) return;
         Round round(memory, alone ? THREADS : (int)bound, chunks);
         each_block(grid, round, [&](int block) {
-            reduce_items_of(block, round, text, length, tables.next, pool, stack, rests);
+            reduce_items_of(block, round, text, length, tables, pool, stack, rests);
         });
         grid.wait();
         if (alone && concludes(round, rests, control)) {

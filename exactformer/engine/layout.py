@@ -4,10 +4,10 @@ import re
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
 from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.composed import NONE, hole_maps, holes, products, runs
 from exactformer.engine.tensor import LONGEST_WORD, longest_span
 
 HERE = Path(__file__).parent
@@ -20,10 +20,6 @@ LONG_CHUNK = 64  # or, where spans are long, this many
 JOINED = 16  # spans that a join closes there: few for combs, enough for bushy trees
 LAST = 512  # items that joins alone reduce to the end
 FAN = 16  # a node of the tree of least depths covers this many; a block is FAN * FAN threads
-MOST_HOLES = 2048  # states of the automaton of spans with a hole; with more there is none
-MOST_NUMBERS = 255  # maps that have numbers; with more, or larger tables of them, none has
-MOST_PRODUCTS = 8 << 10  # bytes of such a table
-NONE = 15  # stands for no value in a map
 NOTED = 8  # segments of a chunk that are noted
 UNIT_INTS = 11  # of a unit, before those of a round
 PAIRING = 2  # blocks of a processor that pair units: each more makes it longer to wait for all
@@ -55,15 +51,22 @@ class Layout:
         fan: int = FAN,
         pairing: int = PAIRING,
     ) -> None:
+        self.group, automaton = automaton.is_group, automaton.spans
         states, self.tokens = automaton.step.shape
         self.values = automaton.n_values
         self.space, self.bad = self.tokens, self.tokens + 1
         self.width = self.tokens + 2 + (self.tokens % 16 == 14)  # see kernels.cu
         self.first_chunk, self.threads, self.fan = first_chunk, fan * fan, fan
+        table = automaton.total(self.bad, self.width)
+        table[:, self.space] = np.arange(states + 1)
         # Longer spans than a quarter of a chunk would keep the text from shrinking: see `finish`.
         longest = longest_span(automaton, LONG_CHUNK)
+        self.runs = runs(table, self.tokens, self.bad) if longest > LONG_CHUNK // 4 - 2 else None
+        if self.runs:  # which a chunk leaves three times, and three parentheses, beside two tokens
+            longest = self.runs.longest
+            chunk = whole(2 * (3 * longest + 5), 32)
         chunk = chunk or (CHUNK if longest <= CHUNK // 4 - 2 else LONG_CHUNK)
-        self.chunk, self.longest = chunk, min(longest, chunk // 4 - 2)
+        self.chunk, self.longest = chunk, longest if self.runs else min(longest, chunk // 4 - 2)
         self.team, self.at_once, self.window, self.pairing = team, at_once, window, pairing
         self.joined, self.last = joined, min(last, self.threads * (chunk // 4))
         floor = states + 1  # outside of spans, see reduce.h
@@ -71,27 +74,22 @@ class Layout:
         first = self.width  # number of the first state in a cell, which may be a token as well
         highest = first + self.states - 1
         self.cell = np.dtype(next(t for t in CELLS if highest < 1 << 8 * np.dtype(t).itemsize))
-        table = automaton.total(self.bad, self.width)
-        table[:, self.space] = np.arange(states + 1)
         next_state = np.vstack([table, np.full(self.width, floor)])
         next_state[:, OPEN] = automaton.start
         states_only = np.where(np.arange(self.width) == CLOSE, floor, next_state)
         becomes = np.append(table[:, CLOSE], 0)[states_only]
         next_state[:floor, CLOSE] -= first
-        cells, maps = [], np.zeros((0, 16), np.int64)
-        holes = _holes(table, self.tokens, self.values) if self.values < NONE else None
-        if holes and len(holes[0]) <= np.iinfo(self.cell).max:
-            vectors, enter, onward = holes
-            enter = [*enter, 0]  # nothing enters outside of spans
-            cells = [np.array(enter), onward]
-            ends = table[vectors, CLOSE]
-            maps = np.full((len(vectors), 16), NONE)
-            maps[:, : self.values] = np.where(ends == self.bad, NONE, ends - FIRST_VALUE)
+        cells, maps = [], np.zeros((0, 16), np.uint8)
+        with_hole = holes(table, self.tokens, self.values) if self.values < NONE else None
+        if with_hole and len(with_hole[0]) <= np.iinfo(self.cell).max:
+            vectors, enter, onward = with_hole
+            cells = [np.append(enter, 0), onward]  # nothing enters outside of spans
+            maps = hole_maps(table, vectors, self.bad)
         self.holes = len(maps)
         pairs = np.stack([next_state + first, becomes], axis=-1)
         tables = _whole_lines(pairs.astype(self.cell).tobytes())
         self.table_bytes = len(tables)
-        tables += maps.astype(np.uint8).tobytes()
+        tables += maps.tobytes()
         tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
         self.tables_bytes = len(tables)
         self.table_shared = len(tables) <= SHARED_TABLE
@@ -105,6 +103,9 @@ class Layout:
             tables += _whole_lines(after.tobytes())
             self.chain_bytes = len(tables) - self.table_bytes - maps.size
             tables += numbered_maps.tobytes()
+        self.runs_at = len(tables)
+        if self.runs:
+            tables += self.runs.shortest.tobytes() + _whole_lines(self.runs.before.tobytes())
         self.tables = np.frombuffer(tables, np.uint8)
         self.map_bytes = ceil_div(self.values, 16) * 16
 
@@ -123,6 +124,9 @@ class Layout:
             "PAIR": PAIRS[self.cell.type],
             "TABLE_BYTES": self.tables_bytes,
             "TABLE_SHARED": int(self.table_shared),
+            "RUNS": len(self.runs.shortest) if self.runs else 0,
+            "RUNS_AT": self.runs_at,
+            "WRAPPED": int(self.group),
             "TEAM": self.team,
             "AT_ONCE": self.at_once,
             "FIRST_CHUNK": self.first_chunk,
@@ -185,6 +189,11 @@ class Layout:
     def shared_bytes(self) -> int:
         return self.tables_bytes if self.table_shared else 0
 
+    def most_items(self, tiles: int, units: int) -> int:
+        """The most items that the first round leaves: see gpu.py."""
+        apart = tiles * self.team * (self.longest + 1) if self.runs else 0
+        return 2 * units * (self.longest + 2) + apart + 2 * self.group
+
     def tile_ints(self, tiles: int) -> int:
         """Number of integers for the state of tiles: see `Tiles` in tiles.h."""
         return tiles * (4 + 2 * (MOST_UNITS + 1) + self.team) + ceil_div(tiles, 4)
@@ -204,58 +213,6 @@ class Layout:
         of_a_chunk = 5 + 2 * ceil_div(self.chunk, 32) + NOTED
         of_a_block = 7 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree
-
-
-def _holes(
-    table: NDArray[np.integer], tokens: int, values: int
-) -> tuple[NDArray[np.integer], NDArray[np.integer], NDArray[np.integer]] | None:
-    """The automaton of spans that hold one span of unknown value: for each of its states, which
-    state each value would lead to; by state, where it begins; by its state and token, how it goes
-    on. None where there are many.
-    """
-    on_values = table[:, FIRST_VALUE : FIRST_VALUE + values]
-    vectors, enter = np.unique(on_values, axis=0, return_inverse=True)
-    numbers = {row.tobytes(): i for i, row in enumerate(vectors)}
-    rows = list(vectors)
-    onward: list[list[int]] = []
-    while len(onward) < len(rows):  # rows are added while they are gone through
-        if len(rows) > MOST_HOLES:
-            return None
-        following = table[rows[len(onward)]].T  # a row for each token
-        for row in following[FIRST_VALUE:tokens]:
-            if row.tobytes() not in numbers:
-                numbers[row.tobytes()] = len(rows)
-                rows.append(row.copy())
-        nowhere = numbers[following[-1].tobytes()]  # all values lead to the state without a way out
-        onward.append(
-            [
-                numbers[row.tobytes()] if FIRST_VALUE <= token < tokens else nowhere
-                for token, row in enumerate(following)
-            ]
-        )
-    return np.array(rows), enter.reshape(-1), np.array(onward)
-
-
-def products(
-    maps: NDArray[np.integer], values: int
-) -> tuple[NDArray[np.uint8], NDArray[np.uint8]] | None:
-    """All compositions of these maps, each a row, the identity first; and by the number of a
-    composition and the next map's, the number of both composed. None if there are too many.
-    """
-    entries = np.arange(maps.shape[1], dtype=maps.dtype)
-    rows = [np.where(entries < values, entries, NONE).astype(maps.dtype)]
-    numbers = {rows[0].tobytes(): 0}
-    after: list[list[int]] = []
-    while len(after) < len(rows):  # rows are added while they are gone through
-        following = maps[:, rows[len(after)]]
-        for row in following:
-            if row.tobytes() not in numbers:
-                numbers[row.tobytes()] = len(rows)
-                rows.append(row)
-        if len(rows) > MOST_NUMBERS or len(rows) * len(maps) > MOST_PRODUCTS:
-            return None
-        after.append([numbers[row.tobytes()] for row in following])
-    return np.array(rows, np.uint8), np.array(after, np.uint8)
 
 
 def _whole_lines(data: bytes) -> bytes:

@@ -16,6 +16,7 @@ template <class Entry, int N> struct Column {
 // state what the span becomes if it is closed there: so a `)` takes a single look-up as well, from the
 // state around.
 template <class Entry, int STEP> struct Reducer {
+    Runs runs;
     const Pair *table;
     const Byte *pool;
     Entry *stacks;     // of all threads: entry i of this one is stacks[bottom + i * STEP]
@@ -24,8 +25,9 @@ template <class Entry, int STEP> struct Reducer {
     State state;       // of the innermost span that was opened in this chunk
     bool outside;      // of all that were
 
-    __device__ Reducer(const Pair *table_, const Byte *pool_, Entry *stacks_, int bottom_)
-        : table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
+    __device__ Reducer(const Runs &runs_, const Pair *table_, const Byte *pool_, Entry *stacks_,
+                       int bottom_)
+        : runs(runs_), table(table_), pool(pool_), stacks(stacks_), bottom(bottom_), top(bottom_), ground(bottom_),
           state(FLOOR), outside(true) {}
 
     // A token, or what stands for `(` with the state inside, or for `)` with a map.
@@ -72,6 +74,31 @@ template <class Entry, int STEP> struct Reducer {
         }
         ground = bottom + low * STEP;
         stacks[top] = (Entry)number_of(state);
+    }
+    // Where spans may be of any length, each run of tokens that is left is replaced by a shortest one that
+    // does the same. From the last one on: what is left moves up, to where the `(` begin.
+    __device__ void shorten() {
+#if RUNS
+        int to = ground;
+        unsigned int run = 0;
+        auto end_run = [&]() {
+            const Byte *shortest = (const Byte *)(runs.shortest + run);
+            for (int i = shortest[15]; i-- > 0;) to -= STEP, stacks[to] = shortest[i];
+            run = 0;
+        };
+        for (int from = ground; from != bottom;) {
+            from -= STEP;
+            Entry entry = stacks[from];
+            if (is_close(entry)) {
+                end_run();
+                to -= STEP, stacks[to] = entry;
+            } else {
+                run = runs.before[run * WIDTH + entry];
+            }
+        }
+        end_run();
+        bottom = to;
+#endif
     }
     __device__ Entry &entry(int i) const { return stacks[bottom + i * STEP]; }
     __device__ int height() const { return (top - bottom) / STEP; }

@@ -56,14 +56,30 @@ __device__ inline unsigned int number_of(State state) {  // found once for all u
 }
 __device__ inline unsigned int value_of(State state) { return state >> 8 * sizeof(Cell); }
 
+// Runs of tokens with no parenthesis among them, which are finitely many by what they do to all states.
+#if RUNS
+struct Runs {
+    const uint4 *shortest;         // of a run: a shortest one that does the same, and its length last
+    const unsigned short *before;  // by run and token: the run with that token in front
+
+    __device__ Runs(const uint4 *memory)
+        : shortest(memory + RUNS_AT / 16), before((const unsigned short *)(shortest + RUNS)) {}
+};
+#else
+struct Runs {
+    __device__ Runs(const uint4 *) {}
+};
+#endif
+
 struct Tables {
+    Runs runs;
     const Pair *next;    // by state and token: the table
     const uint4 *maps;   // of a hole that may be closed: the map of the span
     const Cell *enter;   // by state: the hole that is left when a span of unknown value comes next
     const Cell *onward;  // by hole and token: the next hole
 
     // All of them, or those from a line on, are brought to shared memory.
-    __device__ Tables(const uint4 *memory, void *room, int first = 0) {
+    __device__ Tables(const uint4 *memory, void *room, int first = 0) : runs(memory) {
         const uint4 *near = nearby(memory + first, TABLE_BYTES - first * 16, room) - first;
         next = table_in(first ? memory : near), maps = near + NEXT_BYTES / 16;
         enter = (const Cell *)(maps + HOLES) - FIRST_STATE, onward = enter + FIRST_STATE + STATES;

@@ -27,8 +27,10 @@ from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, MARK, WORD
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.lexer import trie_of
 
+LONGEST = 1 << 10  # tokens between two parentheses: they are gone through one after the other
 LONGEST_WORD = 16  # bytes of a spelling that words are compared by
-ROUND, SQUARE = MARK + 1, MARK + 2  # classes of bytes besides the lexicon's
+# Classes of bytes besides the lexicon's: of marks that are in no longer ones, and of brackets.
+ALONE, ROUND, SQUARE = range(MARK + 1, MARK + 4)
 MOST_NODES = 1 << 13  # of the automaton that reads words
 
 
@@ -39,13 +41,14 @@ class TensorEngine:
         self, automaton: SpanAutomaton, algebra: Algebra, *, device: torch.device | str = "cpu"
     ) -> None:
         self.device = torch.device(device)
-        self.words = Words(algebra)
+        self.words, self.group = Words(algebra), automaton.is_group
+        automaton = automaton.spans
         self.start, self.values = automaton.start, automaton.n_values
         self.bad = len(algebra.vocabulary)  # the token of no value; from there none is reached
         self.width = self.bad + 1
         table = automaton.total(self.bad, self.width)
         self.table = torch.from_numpy(table.ravel()).to(self.device)
-        self.longest = longest_span(automaton, 1 << 20)
+        self.longest = longest_span(automaton, LONGEST)
 
     def value(self, text: Tensor) -> int | None:
         """Index of the value of a text; None if it has none, or is not decided here."""
@@ -61,6 +64,8 @@ class TensorEngine:
 
     def value_of_ids(self, ids: Tensor) -> int | None:
         """Value index of a text given as token ids; None if it has none."""
+        if self.group:
+            ids = torch.cat([ids.new_tensor([OPEN]), ids, ids.new_tensor([CLOSE])])
         opens, closes = ids == OPEN, ids == CLOSE
         rise = opens.to(torch.int8) - closes.to(torch.int8)
         depth = torch.cumsum(rise, 0, dtype=torch.int32)
@@ -163,11 +168,11 @@ class Words:
     By bytes, where marks are single characters and operators are marks: each byte is a token. Two
     words that touch would be one, but here they would be two values, which the grammar of infix
     text refuses in a row.
-    By words, if bytes tell symbols apart: a maximal run of word bytes, or of bytes that are neither
-    word nor blank nor bracket, or one bracket, is looked up whole.
+    By words, if bytes tell symbols apart: a maximal run of word bytes, or one bracket, or a mark of
+    one byte that is part of no longer one, or a maximal run of other bytes, is looked up whole.
 
     What either cannot read as the parser does has no reading and is left to others: several marks
-    in a row, white space beyond ASCII, brackets of both kinds.
+    in a row of which one is longer, white space beyond ASCII, brackets of both kinds.
     """
 
     def __init__(self, algebra: Algebra) -> None:
@@ -185,6 +190,9 @@ class Words:
         self.has_longer = self.single.keys() != self.spellings.keys()
         self.readable = lexicon.by_bytes and all(len(s) <= LONGEST_WORD for s in self.spellings)
         classes = np.array(BYTE_CLASSES)
+        marks = [s for s in self.spellings if classes[s[0]] == MARK]
+        longer = {byte for s in marks if len(s) > 1 for byte in s}
+        classes[[s[0] for s in marks if len(s) == 1 and s[0] not in longer]] = ALONE
         classes[[ord("("), ord(")")]] = ROUND
         if "[" in algebra.spellings:
             classes[[ord("["), ord("]")]] = SQUARE
@@ -216,7 +224,7 @@ class Words:
         if bool((kinds == ROUND).any()) and bool((kinds == SQUARE).any()):
             return None
         before = torch.cat([kinds.new_full((1,), BLANK), kinds[:-1]])
-        begin = torch.nonzero((kinds != before) | (kinds >= ROUND)).squeeze(1)
+        begin = torch.nonzero((kinds != before) | (kinds > MARK)).squeeze(1)
         end = torch.cat([begin[1:], begin.new_full((1,), len(text))])
         word = kinds[begin] != BLANK
         begin, length = begin[word], (end - begin)[word]
@@ -258,7 +266,7 @@ class Words:
                 after = None if byte is None else children.get((node if goes_on else -1, byte))
                 after = min(other, MARK) if after is None else after
                 ended = (1 << bits - 2) - 1 if goes_on or node == 0 else ends[node]
-                following[node, column] = after | max(0, other - MARK) << bits | ended << bits + 2
+                following[node, column] = after | max(0, other - ALONE) << bits | ended << bits + 2
         before = np.where(self.classes <= MARK, self.classes, BLANK).astype(np.uint8)
         parts = before, columns, following.ravel().view(np.uint8), np.array(ends, dtype=np.uint8)
         tables = np.concatenate(parts)

@@ -1,8 +1,8 @@
 // Words: token ids from a text whose tokens are not single bytes, with the tables of `Words` in
 // tensor.py, which are made from the algebra's lexicon.
 //
-// A lexeme is a maximal run of word bytes, or of bytes that are neither word nor blank nor bracket, or
-// one bracket. A thread reads those that begin in its chunk, each to its end, by an automaton whose
+// A lexeme is a maximal run of word bytes, or one bracket, or a mark of one byte that is part of no longer
+// one, or a maximal run of other bytes. A thread reads those that begin in its chunk, each to its end, by an automaton whose
 // NODES are the beginnings of spellings, one for blanks, and one each for unknown words and marks.
 //
 // Where rests overwrite the text, a tile may be lost before its neighbours are read. What they need of

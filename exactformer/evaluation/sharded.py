@@ -19,7 +19,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats.blocks import Kept
 from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
-from exactformer.engine.choice import EngineUsed, on_cpu_only
+from exactformer.engine.choice import EngineUsed
 from exactformer.evaluation.score import Block, Score, Tally, Task, Uses, score_lines
 from exactformer.evaluation.values import Evaluator
 from exactformer.host.cluster import Cluster, connected
@@ -43,9 +43,7 @@ class OnCluster:
 
     @property
     def runs(self) -> EngineUsed:
-        """Name of the engine on its nodes. Tables of plain notation are for CPUs only."""
-        if self.evaluator.device != "cpu" and on_cpu_only(self.evaluator.algebra):
-            return "model"
+        """Name of the engine on its nodes."""
         return replace(self.evaluator, device="cpu").runs
 
     def line_values(self, path: Path, syntax: Syntax = "native") -> "Iterator[Numbers]":
