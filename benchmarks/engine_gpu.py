@@ -30,7 +30,14 @@ from torch import Tensor
 
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra, Operator
-from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.catalog import (
+    arithmetic,
+    arithmetic_plain,
+    boolean,
+    boolean_plain,
+    listops,
+)
+from exactformer.domains.plain_grammar import LEFT
 from exactformer.engine.gpu import CupyLauncher, GpuEngine
 from exactformer.engine.read_off import read_off
 from exactformer.paper.files import table
@@ -61,6 +68,12 @@ def quasigroup() -> Algebra:
     return Algebra("quasigroup", values, operators, "infix")
 
 
+def tasks() -> list[Algebra]:
+    """What is measured, in infix, prefix and plain notation."""
+    found = arithmetic(), quasigroup(), boolean(), listops(), arithmetic_plain(), boolean_plain()
+    return list(found)
+
+
 class Trees:
     """`engine_trees.cpp`, compiled: makes large trees and evaluates them with a stack machine."""
 
@@ -71,7 +84,8 @@ class Trees:
             command = ["g++", "-O2", "-std=c++17", "-shared", "-fPIC", str(source), "-o"]
             subprocess.run([*command, str(library)], check=True)
             self.library = ctypes.CDLL(str(library))
-        self.library.make_tree.restype = self.library.spell.restype = ctypes.c_int64
+        for function in (self.library.make_tree, self.library.spell, self.library.bare):
+            function.restype = ctypes.c_int64
 
     def make(self, algebra: Algebra, shape: str, tokens: int, seed: int) -> Ids:
         """Ids of a tree of about this many tokens; a small one tells how many leaves that takes."""
@@ -96,11 +110,29 @@ class Trees:
             algebra.notation.operands_before(2),
             least,
             most,
-            int(algebra.name != "arithmetic"),
+            int(not algebra.name.startswith("arithmetic")),
             ctypes.c_uint64(seed),
             _pointer(out),
             ctypes.c_int64(len(out)),
         )
+
+    def bare(self, algebra: Algebra, ids: Ids, seed: int, kept: float = 0) -> Ids:
+        """In plain notation, without the superfluous pairs of parentheses but for a share of them;
+        the ids are overwritten.
+        """
+        if (levels := levels_of(algebra)) is None:
+            return ids
+        count = len(algebra.operators)
+        of_operators = (levels[start : start + count] for start in (0, count, 2 * count))
+        length = self.library.bare(
+            _pointer(ids),
+            ctypes.c_int64(len(ids)),
+            len(algebra.values),
+            *((ctypes.c_int * count)(*some) for some in of_operators),
+            ctypes.c_double(kept),
+            ctypes.c_uint64(seed),
+        )
+        return ids[:length]
 
     def text(self, algebra: Algebra, ids: Ids) -> Ids:
         spellings = np.zeros((256, 8), dtype=np.uint8)
@@ -133,6 +165,18 @@ class Trees:
             _pointer(np.array(tables, dtype=np.uint8)),
             _pointer(offsets),
         )
+
+
+def levels_of(algebra: Algebra) -> Any:
+    """Of the operators of plain notation: the levels as prefixes, those between operands, and
+    whether these group from the left; None in other notations.
+    """
+    if not algebra.precedence:
+        return None
+    prefix, binary = np.asarray(algebra.declared_levels)[:, algebra.first_operator :].tolist()
+    directions = np.asarray(algebra.declared_directions).tolist()
+    numbers = [*prefix, *binary, *(int(directions[level] == LEFT) for level in binary)]
+    return (ctypes.c_int * len(numbers))(*numbers)
 
 
 def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
@@ -202,7 +246,9 @@ class Problem:
     def prepare(self, trees: Trees) -> tuple["Problem", int, Ids, int]:
         """Number of tokens, text and value, made on the host."""
         ids = trees.make(self.algebra, self.shape, self.tokens, self.seed)
-        return self, len(ids), trees.text(self.algebra, ids), trees.value(self.algebra, ids)
+        value = trees.value(self.algebra, ids)
+        ids = trees.bare(self.algebra, ids, self.seed)
+        return self, len(ids), trees.text(self.algebra, ids), value
 
 
 def prepared(problems: list[Problem]) -> list[tuple[Problem, int, Ids, int]]:
@@ -314,7 +360,9 @@ def report(rows: list[Row], bandwidth: float) -> str:
         "brings it back before each repetition. Every value is compared with "
         "a stack machine's over the algebra's tables (`engine_trees.cpp`), and equal in every "
         "repetition. `quasigroup` has two operators that depend on the order and can be undone, so "
-        "that no wrong value is hidden by a later `*0`. All rows go through the same kernels.",
+        "that no wrong value is hidden by a later `*0`. Trees in plain notation lose all "
+        "parentheses that precedence makes superfluous, so that fewer tokens are left. "
+        "All rows go through the same kernels.",
         "",
         f"{torch.cuda.get_device_name()}; a copy on this GPU moves {bandwidth / 1e12:.2f} TB/s, "
         "bytes read and written, in the same run.",
@@ -343,6 +391,8 @@ def main() -> int:
     options = parser(__doc__)
     options.add_argument("--tokens", type=float, default=1 << 28)
     options.add_argument("--large", type=float, default=1e9, help="tokens of the largest texts")
+    names = [algebra.name for algebra in tasks()]
+    options.add_argument("--tasks", nargs="+", choices=names, default=names)
     options.add_argument("--out", type=Path, default=Path("results/engine_gpu.md"))
     arguments = options.parse_args()
     if not torch.cuda.is_available():
@@ -352,11 +402,13 @@ def main() -> int:
     torch.cuda.empty_cache()
     problems = [
         Problem(algebra, shape, int(arguments.tokens), seed)
-        for seed, algebra in enumerate((arithmetic(), quasigroup(), boolean(), listops()))
+        for seed, algebra in enumerate(tasks())
+        if algebra.name in arguments.tasks
         for shape in SHAPES
     ]
     large = int(arguments.large)
-    problems += [Problem(arithmetic(), shape, large, 9) for shape in SHAPES[:3]]
+    if large:
+        problems += [Problem(arithmetic(), shape, large, 9) for shape in SHAPES[:3]]
     rows = [measure(*made) for made in prepared(problems)]
     text = report(rows, bandwidth)
     write_atomically(arguments.out, text)

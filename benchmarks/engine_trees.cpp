@@ -139,6 +139,66 @@ extern "C" int evaluate(const Byte *ids, Count length, int values, const Byte *t
     return operands.size() == 1 ? operands[0] : -1;
 }
 
+// Levels of operators in plain notation, from 1 for the loosest; 0 where one is not used like that.
+struct Levels {
+    const int *prefix, *binary, *left;  // of an operator; the last: whether its binary level groups from there
+};
+
+// Drops the pairs of parentheses that precedence makes superfluous, but for a share of them, and says how
+// many tokens are left.
+extern "C" Count bare(Byte *ids, Count length, int values, const int *prefix, const int *binary,
+                      const int *left, double kept, uint64_t seed) {
+    enum { DROPPED = 255, TIGHTEST = 1 << 20 };
+    struct Operand {
+        Count open, close;  // the same for a value
+        int level;
+    };
+    struct Span {
+        Count open;
+        int op;
+        Operand first, last;
+        bool has_two;
+    };
+    Levels levels{prefix, binary, left};
+    Random random{seed * 0x9E3779B97F4A7C15ull + 1};
+    std::vector<Span> spans;
+    auto drop = [&](const Operand &operand, bool superfluous) {
+        if (!superfluous || operand.open == operand.close || random.unit() < kept) return;
+        ids[operand.open] = ids[operand.close] = DROPPED;
+    };
+    spans.push_back({-1, 0, {-1, -1, 0}, {}, false});
+    for (Count i = 0; i < length; i++) {
+        int token = ids[i];
+        Operand operand{i, i, TIGHTEST};
+        if (token == OPEN) {
+            spans.push_back({i, -1, {-1, -1, 0}, {}, false});
+            continue;
+        }
+        if (token >= FIRST_VALUE + values) {
+            spans.back().op = token - FIRST_VALUE - values;
+            continue;
+        }
+        if (token == CLOSE) {
+            Span span = spans.back();
+            spans.pop_back();
+            int level = span.has_two ? levels.binary[span.op] : levels.prefix[span.op];
+            bool from_left = span.has_two && levels.left[span.op];
+            drop(span.first, span.first.level >= level + (span.has_two && !from_left));
+            if (span.has_two) drop(span.last, span.last.level >= level + from_left);
+            operand = {span.open, i, level};
+        }
+        Span &around = spans.back();
+        if (around.first.close > around.open) around.last = operand, around.has_two = true;
+        else around.first = operand;
+    }
+    drop(spans[0].first, true);
+    Count left_over = 0;
+    for (Count i = 0; i < length; i++) {
+        if (ids[i] != DROPPED) ids[left_over++] = ids[i];
+    }
+    return left_over;
+}
+
 // The text of tokens, each spelling of at most 7 bytes with its length in front, eight bytes each.
 extern "C" Count spell(const Byte *ids, Count length, const Byte *spellings, int spaced, Byte *out) {
     Byte *to = out;

@@ -3,7 +3,8 @@
     python benchmarks/gpu_fuzz.py [--seconds 60] [--seed 0]
 
 Needs a CUDA GPU, CuPy, and g++ for the trees. Trees of all shapes and sizes from one leaf to a few
-million tokens, in their usual spelling; half of them are spoiled by a few changes of bytes. The GPU
+million tokens, in their usual spelling, those of plain notation with all of their superfluous
+parentheses, some or none; half of them are spoiled by a few changes of bytes. The GPU
 reads each twice, where it lies and overwriting it. It must give what the CPU gives, and no value to
 what the CPU refuses; it may leave a spoiled text that still is an expression to the CPU. Writes
 `results/gpu_fuzz.md`. Exit status 1 if anything differs, 2 without a GPU.
@@ -16,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from engine_gpu import SHAPES, Ids, Trees, quasigroup
+from engine_gpu import SHAPES, Ids, Trees, tasks
 from reports import heading, log, parser
 
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import arithmetic, boolean, listops
 from exactformer.domains.errors import ExpressionError
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.gpu import GpuEngine
@@ -86,7 +86,7 @@ def main() -> int:
         log("gpu_fuzz.py: expected a CUDA GPU, found none")
         return 2
     rng, trees = np.random.default_rng(arguments.seed), Trees()
-    pairs = [Pair(algebra) for algebra in (arithmetic(), quasigroup(), boolean(), listops())]
+    pairs = [Pair(algebra) for algebra in tasks()]
     counts: Counter[tuple[str, str]] = Counter()
     tokens = 0
     found: list[str] = []
@@ -96,6 +96,7 @@ def main() -> int:
         shape, size = SHAPES[rng.integers(len(SHAPES))], int(MOST ** rng.random())
         seed = int(rng.integers(1 << 31))
         ids = trees.make(pair.algebra, shape, size, seed)
+        ids = trees.bare(pair.algebra, ids, seed, kept=[0, 0.1, 0.5, 1][rng.integers(4)])
         text = trees.text(pair.algebra, ids)
         whole = bool(rng.random() < 0.5)
         text = text if whole else spoiled(text, rng)

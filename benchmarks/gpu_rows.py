@@ -25,13 +25,20 @@ from typing import Any
 
 import numpy as np
 import torch
+from engine_gpu import levels_of
 from numpy.typing import NDArray
 from reports import log, parser
 from torch import Tensor
 
 from exactformer.api import construct
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.catalog import (
+    arithmetic,
+    arithmetic_plain,
+    boolean,
+    boolean_plain,
+    listops,
+)
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu_rows import GpuRows, RowLayout
 from exactformer.engine.read_off import read_off
@@ -39,7 +46,8 @@ from exactformer.engine.row_tables import MALFORMED, RowTables
 from exactformer.paper.files import table
 from exactformer.weights.file import write_atomically
 
-TASKS = arithmetic, boolean, listops
+TASKS = arithmetic, boolean, listops, arithmetic_plain, boolean_plain
+NAMES = [task().name for task in TASKS]
 LENGTHS = 5, 13, 100  # tokens of a row, about
 DIFFERENT = 5_000_000  # tokens of different rows, which are then repeated
 REPEATS = 20
@@ -105,6 +113,7 @@ class Maker:
             *map(_pointer, (np.array(tables, dtype=np.uint8), offsets, spellings)),
             int(not algebra.packs),
             ctypes.c_uint8(MALFORMED),
+            levels_of(algebra),
             *map(_pointer, (text, codes, count)),
         )
         return Rows(algebra, length, int(count[0]), text[:size].copy(), codes)
@@ -114,10 +123,10 @@ def _pointer(array: NDArray[Any]) -> ctypes.c_void_p:
     return array.ctypes.data_as(ctypes.c_void_p)
 
 
-def all_rows(tokens: float) -> Iterator[Rows]:
+def all_rows(tokens: float, names: Sequence[str] = NAMES) -> Iterator[Rows]:
     """Rows of each task and length; the next ones are made in parallel."""
     maker = Maker()
-    kinds = [(task(), length) for task in TASKS for length in LENGTHS]
+    kinds = [(task(), length) for task in TASKS if task().name in names for length in LENGTHS]
     with ThreadPoolExecutor(len(kinds)) as pool:
         yield from pool.map(lambda kind: maker.make(kind[0], kind[1], tokens), kinds)
 
@@ -187,7 +196,8 @@ def report(cells: list[list[str]]) -> str:
         f"the GPU, all in one call, validation included; wall clock, best and median of {REPEATS}. "
         f"Random trees, {DIFFERENT:,} tokens of different ones, repeated. Every byte is compared "
         "with a stack machine's value over the algebra's tables (`gpu_rows.cpp`), in every "
-        "repetition; one line in a thousand lacks its last parenthesis, and must be marked. Bytes "
+        "repetition; one line in a thousand lacks its last token, and must be marked. Lines of "
+        "plain notation have no superfluous parentheses. Bytes "
         "a token at peak count everything on the GPU, the text too.",
         "",
         f"{torch.cuda.get_device_name()}.",
@@ -257,6 +267,7 @@ def sweep(tokens: float) -> int:
 def main() -> int:
     options = parser(__doc__)
     options.add_argument("--tokens", type=float, default=1e9)
+    options.add_argument("--tasks", nargs="+", choices=NAMES, default=NAMES)
     options.add_argument("--sweep", action="store_true", help="try sizes of the kernels")
     options.add_argument("--out", type=Path, default=Path("results/gpu_rows.md"))
     arguments = options.parse_args()
@@ -265,7 +276,9 @@ def main() -> int:
         return 2
     if arguments.sweep:
         return sweep(arguments.tokens)
-    rows = [report_row(rows, arguments.tokens) for rows in all_rows(arguments.tokens)]
+    rows = [
+        report_row(rows, arguments.tokens) for rows in all_rows(arguments.tokens, arguments.tasks)
+    ]
     text = report([cells for cells, _ in rows])
     write_atomically(arguments.out, text)
     print(text)
