@@ -1,4 +1,4 @@
-"""What tokens make up together, or maps, in any order: found by going on until nothing is new.
+"""Finds all that tokens make up together, or maps, in any order, by going on until nothing is new.
 
 The kernels of the GPU have numbers for it, where it is little:
 
@@ -28,8 +28,8 @@ Rows = NDArray[np.integer]
 def closure(
     first: Rows, following: Callable[[Rows], Iterable[Rows]], most: int
 ) -> tuple[Rows, Rows] | None:
-    """These rows and all that come up as following ones, in the order in which they are found; and
-    the numbers of those that follow each. None if there are too many.
+    """Find these rows and all that come up as following ones, in this order, and the numbers of
+    those that follow each. None if there are too many.
     """
     rows = list(first)
     numbers = {row.tobytes(): i for i, row in enumerate(rows)}
@@ -67,7 +67,7 @@ def holes(table: Rows, tokens: int, values: int) -> tuple[Rows, Rows, Rows] | No
 
 
 def hole_maps(table: Rows, vectors: Rows, bad: int) -> NDArray[np.uint8]:
-    """What becomes of each value where spans end with these vectors of states."""
+    """Maps of values, of spans that end with these vectors of states."""
     ends = table[vectors, CLOSE]
     maps = np.full((len(vectors), 16), NONE, dtype=np.uint8)
     maps[:, : vectors.shape[1]] = np.where(ends == bad, NONE, ends - FIRST_VALUE)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, SPACES, WORD
-from exactformer.engine.automaton import SpanAutomaton
+from exactformer.engine.automaton import TOP, SpanAutomaton
 from exactformer.engine.layout import CELLS
 from exactformer.engine.tensor import Words
 
@@ -83,6 +83,9 @@ class RowTables:
         row's code if the row ends. Two states are added: `wrong`, from which no value can come, and
         `lost`, from which only the code LEFT can come.
         """
+        is_group, final, automaton = automaton.is_group, automaton.final, automaton.spans
+        if is_group:  # a row begins and ends as a group does; what was open is told by the heights
+            final = automaton.value
         states, tokens = automaton.step.shape
         wrong, lost = states, states + 1
         cell = next(t for t in CELLS if lost < 1 << 8 * np.dtype(t).itemsize)
@@ -92,8 +95,10 @@ class RowTables:
         table[lost, CLOSE] = self.lost
         table[:, self.space] = np.arange(states + 2)
         table[:, self.lost] = lost
-        table[:states, self.end] = np.where(automaton.final < 0, MALFORMED, automaton.final)
+        table[:states, self.end] = np.where(final < 0, MALFORMED, final)
         table[wrong:, self.end] = MALFORMED, LEFT
+        if is_group:
+            table[TOP] = table[automaton.start]
         return table.astype(cell)
 
     def _lexer(self, separator: int) -> tuple[NDArray[np.uint32], NDArray[np.integer]]:
