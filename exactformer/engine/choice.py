@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import algebra_of
 from exactformer.domains.domain import Domain
 from exactformer.engine.build import has_tables
 

@@ -24,8 +24,8 @@ MOST_STATES = 20_000  # the tables then take some megabytes
 Map = tuple[int, ...]  # the index of a value for each
 
 
-class State(NamedTuple):
-    """State of a group: the grammar's state, the map that waits on each level, and the last operand
+class GroupState(NamedTuple):
+    """What is left to do in a group: the grammar's state, the map that waits on each level, and the last operand
     if one has just ended; else `level` is the effective level of the operator before.
     """
 
@@ -40,8 +40,12 @@ def plain_automaton(algebra: Algebra, span_values: SpanValues) -> PlainAutomaton
     builder = _Builder(algebra, span_values)
     n_values = len(algebra.values)
     nothing = (builder.identity,) * len(algebra.precedence)
-    top = State(TOP, nothing)
-    states = [top, *(builder.after_value(top, v) for v in range(n_values)), State(START, nothing)]
+    top = GroupState(TOP, nothing)
+    states = [
+        top,
+        *(builder.after_value(top, v) for v in range(n_values)),
+        GroupState(START, nothing),
+    ]
     numbers = {state: number for number, state in enumerate(states)}
     step: list[list[int]] = []
     for state in states:  # states are added while they are gone through
@@ -87,7 +91,7 @@ class _Builder:
                 rows = span_values(token, two).reshape(n, n)
                 self.binary_maps[token] = [tuple(row) for row in rows.tolist()]
 
-    def steps(self, state: State) -> list[tuple[int, State]]:
+    def steps(self, state: GroupState) -> list[tuple[int, GroupState]]:
         """Each token that may follow, other than parentheses, with the state after it."""
         operators = self.grammar.after_operator[state.grammar]
         if state.value is None:
@@ -95,7 +99,7 @@ class _Builder:
             return values + [(t, self.after_prefix(state, t, g)) for t, g in operators.items()]
         return [(t, self.after_binary(state, t, g)) for t, g in operators.items()]
 
-    def after_value(self, state: State, value: int) -> State:
+    def after_value(self, state: GroupState, value: int) -> GroupState:
         """The state after a value. Maps that wait on the tightest levels are applied at once, as
         far as no operator can come between, so that there are fewer states.
         """
@@ -106,17 +110,17 @@ class _Builder:
             value, waiting[level - 1] = waiting[level - 1][value], self.identity
             if self.directions[level] == LEFT:
                 break
-        return State(self.grammar.after_operand[state.grammar], tuple(waiting), value)
+        return GroupState(self.grammar.after_operand[state.grammar], tuple(waiting), value)
 
-    def after_prefix(self, state: State, token: int, grammar: int) -> State:
+    def after_prefix(self, state: GroupState, token: int, grammar: int) -> GroupState:
         """The state after a prefix operator; directly behind a tighter operator it binds as tightly
         as that one.
         """
         level = max(self.prefix_level[token], state.level)
         waiting = self._then(state.waiting, level, self.prefix_map[token])
-        return State(grammar, waiting, level=level)
+        return GroupState(grammar, waiting, level=level)
 
-    def after_binary(self, state: State, token: int, grammar: int) -> State:
+    def after_binary(self, state: GroupState, token: int, grammar: int) -> GroupState:
         """The state after a binary operator: all tighter maps are applied, and on a level that
         groups from the left the map that waits there.
         """
@@ -125,13 +129,13 @@ class _Builder:
         left = self._value(state, done)
         waiting = state.waiting[:done] + (self.identity,) * (len(state.waiting) - done)
         waiting = self._then(waiting, level, self.binary_maps[token][left])
-        return State(grammar, waiting, level=level)
+        return GroupState(grammar, waiting, level=level)
 
-    def result(self, state: State) -> int:
+    def result(self, state: GroupState) -> int:
         """The value of the group if it ends here, or REFUSED."""
         return REFUSED if state.value is None else self._value(state, 0)
 
-    def _value(self, state: State, done: int) -> int:
+    def _value(self, state: GroupState, done: int) -> int:
         """The last operand after the maps that wait on the levels above `done`."""
         value = state.value
         assert value is not None
