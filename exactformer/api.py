@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -124,7 +125,7 @@ class Model(Remembering):
         most_work   what the transformer may spend on one expression.
         tell        is called with the fraction of the transformer's work that is done.
         """
-        evaluator = Evaluator(self.domain, self._loaded, engine, iterations, most_work)
+        evaluator = self._evaluator(engine, iterations, most_work)
         if isinstance(texts, Text):
             return evaluator.texts([texts], tell)[0]
         expect(texts, Iterable, "an expression or several, such as a list of texts")
@@ -138,12 +139,17 @@ class Model(Remembering):
 
     def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None":
         """The fast engine if `engine` asks for it; None if the transformer is to run."""
-        return Evaluator(self.domain, self._loaded, engine).fast
+        return self._evaluator(engine).fast
 
     @remembered
     def _loaded(self) -> Loaded:
         """The weights as they are now, with what was found of them."""
         return Loaded(self.domain, self.weights)
+
+    @remembered
+    def _evaluator(self) -> Callable[..., Evaluator]:
+        """The evaluator with these weights for an engine, iterations and a bound."""
+        return lru_cache(maxsize=8)(partial(Evaluator, self.domain, self._loaded))
 
     def predict(
         self,
@@ -170,7 +176,7 @@ class Model(Remembering):
         """The value that the transformer gives each expression, and its number of iterations. A
         ValueError names the place of an expression that ends without a value.
         """
-        evaluator = Evaluator(self.domain, self._loaded, "model", iterations, most_work)
+        evaluator = self._evaluator("model", iterations, most_work)
         return evaluator.outcomes(self._expressions(expressions), places, tell)
 
     def _expressions(self, expressions: Sequence[Expression]) -> list[Expression]:

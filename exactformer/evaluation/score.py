@@ -226,8 +226,8 @@ class Task:
             yield from in_blocks(ids, _size, TOKENS_AT_ONCE)
 
     def evaluator(self, uses: Uses) -> Evaluator:
-        """What the file is evaluated with. Weights that do not cover it, or are not exact, are
-        refused; of a published ListOps file, constructed ones cover all operators.
+        """The evaluator for the file. Weights that do not cover it, or are not exact, are refused;
+        for a published ListOps file, constructed ones cover all that it uses.
         """
         weights, domain = self.weights, self.domain
         if self.median and is_constructed(weights):
