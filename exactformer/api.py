@@ -11,12 +11,12 @@ import torch
 
 from exactformer.certify import Certificate
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra, algebra_of
-from exactformer.domains.data import expect, require_device, show
+from exactformer.domains.data import expect, require_device
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.engine.choice import EngineName
 from exactformer.engine.loaded import Loaded, constructed, named
-from exactformer.evaluation.values import Evaluator, Text, expression_of
+from exactformer.evaluation.values import Evaluator, Text, expression_of, expressions_of
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
 from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
 from exactformer.model.predict import Outcome, predict
@@ -160,7 +160,7 @@ class Model(Remembering):
         """The value that the transformer gives each expression; None if it does not end with a
         single value.
         """
-        loaded, expressions = self._loaded, self._expressions(expressions)
+        loaded, expressions = self._loaded, expressions_of(self.domain, expressions)
         loaded.require_exact(iterations)
         return predict(self.domain, loaded.weights, expressions, dtype, iterations)
 
@@ -177,13 +177,7 @@ class Model(Remembering):
         ValueError names the place of an expression that ends without a value.
         """
         evaluator = self._evaluator("model", iterations, most_work)
-        return evaluator.outcomes(self._expressions(expressions), places, tell)
-
-    def _expressions(self, expressions: Sequence[Expression]) -> list[Expression]:
-        """Expressions of this domain; texts are parsed."""
-        if isinstance(expressions, str | bytes | Expression):
-            raise TypeError(f"expected a list of expressions, found {show(expressions)}")
-        return [expression_of(self.domain, expression) for expression in expressions]
+        return evaluator.outcomes(expressions_of(self.domain, expressions), places, tell)
 
     @overload
     def trace(

@@ -7,7 +7,6 @@ refused, unless there is no bound on its work. A file is read a block at a time,
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 import numpy as np
 
 from exactformer.domains.algebra import Algebra, algebra_of
-from exactformer.domains.data import suggestion
+from exactformer.domains.data import show, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
     from exactformer.engine.loaded import Loaded
     from exactformer.engine.rows import Numbers
-    from exactformer.host.progress import Tell as Told
     from exactformer.model.predict import Outcome
 
 TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
@@ -55,6 +53,8 @@ def expression_of(domain: Domain, text: Text) -> Expression:
 
 def expressions_of(domain: Domain, texts: Sequence[Text]) -> list[Expression]:
     """Parse several texts; an error says which one it is in."""
+    if isinstance(texts, Text):
+        raise TypeError(f"expected a list of expressions, found {show(texts)}")
     expressions: list[Expression] = []
     for number, text in enumerate(texts, start=1):
         try:
@@ -74,7 +74,7 @@ def spelt(numbers: "Numbers", words: Sequence[str]) -> str:
     return table[np.maximum(numbers, -1)].tobytes().replace(b"\0", b"").decode()
 
 
-def _bar(path: Path | Part | None = None) -> "AbstractContextManager[Told]":
+def _bar(path: Path | Part | None = None) -> Any:
     from exactformer.host.progress import bar, is_typed  # rich takes a while to import
 
     return bar(shown=not is_typed(str(path)))
