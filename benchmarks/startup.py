@@ -1,4 +1,4 @@
-"""How long the command takes for a short expression, beside another checkout of it.
+"""How long the command takes for a short expression or file, beside another checkout of it.
 
     python benchmarks/startup.py OTHER
 
@@ -12,6 +12,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from reports import parser
@@ -25,16 +26,20 @@ COMMANDS = (
     ("eval", "listops", "( MAX 1 ( MIN 2 3 ) )"),
     ("eval", "listops-6", "( MAX 1 2 3 4 5 6 )"),
     ("eval", "listops-6", "( MAX 1 "),
+    ("eval", "boolean", "--file", "five.txt"),
+    ("score", "boolean", "five.tsv"),
+    ("score", "boolean", "five.tsv", "--weights", "7520"),
     ("--help",),
 )
+FIVE = {"(1&0)": "0", "1": "1", "(1|0)": "1", "(~0)": "1", "((1|0)&(~0))": "1"}
 
 
-def run(checkout: Path, command: tuple[str, ...]) -> tuple[float, float]:
-    """Seconds by the clock and of the processor."""
+def run(checkout: Path, command: tuple[str, ...], folder: str) -> tuple[float, float]:
+    """Seconds by the clock and of the processor, of a command in a folder."""
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     before, begun = _processor(), perf_counter()
     arguments = [sys.executable, "-m", "exactformer", *command]
-    subprocess.run(arguments, env=environment, cwd=checkout, capture_output=True)
+    subprocess.run(arguments, env=environment, cwd=folder, capture_output=True)
     return perf_counter() - begun, _processor() - before
 
 
@@ -53,10 +58,19 @@ def main() -> None:
         known.error(f"{options.other}: expected a folder with the package in it")
     header = ["command", "other, s", "here, s", "ratio", "other, CPU s", "here, CPU s", "ratio"]
     print("\n".join(table(header, [])))
+    with TemporaryDirectory() as folder:
+        lines = Path(folder, "five.txt"), Path(folder, "five.tsv")
+        lines[0].write_text("".join(f"{text}\n" for text in FIVE))
+        lines[1].write_text("".join(f"{text}\t{value}\n" for text, value in FIVE.items()))
+        compare(other, options.repeats, folder)
+
+
+def compare(other: Path, repeats: int, folder: str) -> None:
+    """Print the row of each command."""
     for command in COMMANDS:
         for checkout in (other, HERE):  # what is compiled or kept at a first run is there then
-            run(checkout, command)
-        runs = [(run(other, command), run(HERE, command)) for _ in range(options.repeats)]
+            run(checkout, command, folder)
+        runs = [tuple(run(c, command, folder) for c in (other, HERE)) for _ in range(repeats)]
         cells = [f"`{' '.join(command)}`"]
         for kind in range(2):
             old, new = (min(pair[side][kind] for pair in runs) for side in range(2))

@@ -2,43 +2,33 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import torch
 
-from exactformer.certify import Certificate, certify, findings
+from exactformer.certify import Certificate
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra, algebra_of
-from exactformer.domains.data import expect, require_device, show, suggestion
+from exactformer.domains.data import expect, require_device
 from exactformer.domains.domain import Domain
-from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
-from exactformer.domains.syntax import parse
-from exactformer.engine.choice import EngineName, require_transformer, soon_made
+from exactformer.engine.choice import EngineName
+from exactformer.engine.loaded import Loaded, constructed, named
+from exactformer.evaluation.values import Evaluator, Text, expression_of, expressions_of
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
-from exactformer.model.construct import MAKERS
-from exactformer.model.iterations import (
-    MOST_WORK,
-    Iterations,
-    check_iterations,
-    require_feasible,
-)
-from exactformer.model.layers import layer_of
-from exactformer.model.predict import Outcome, predict, require_outcomes
+from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
+from exactformer.model.predict import Outcome, predict
 from exactformer.model.remembered import Remembering, fixed, remembered
-from exactformer.model.storage import from_file, to_file
-from exactformer.trace import Explained, Trace, TraceStep, trace
-from exactformer.verify import Findings
-from exactformer.weights.named import is_constructed, read_weights
+from exactformer.model.storage import to_file
+from exactformer.trace import Trace, TraceStep, trace
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
 
-MANY = 1 << 16  # characters of texts; more are not parsed before there is an engine to read them
 UNBOUNDED = 'evaluate(text) may use certified tables, and evaluate(text, "model") has no bound'
 
-Text = str | bytes | Expression
 FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
@@ -61,10 +51,10 @@ class Model(Remembering):
         """The domain, which must be an algebra."""
         return algebra_of(self.domain)
 
-    @remembered
+    @property
     def sha256(self) -> str:
         """Hash of the model's weights file, which covers the domain and all that computes."""
-        return to_file(self.domain, self.weights, {}).sha256
+        return self._loaded.sha256
 
     def __eq__(self, other: object) -> bool:
         return self.sha256 == other.sha256 if isinstance(other, Model) else NotImplemented
@@ -87,7 +77,7 @@ class Model(Remembering):
         positions times iterations: `evaluate` has no such bound, and tables for deep text.
         """
         expect(text, (str, bytes, Expression), "the text of an expression")
-        expression = self._expression(text)
+        expression = expression_of(self.domain, text)
         require_feasible(expression, MOST_WORK, instead=UNBOUNDED)
         return self.evaluate(expression, "model")
 
@@ -135,28 +125,11 @@ class Model(Remembering):
         most_work   what the transformer may spend on one expression.
         tell        is called with the fraction of the transformer's work that is done.
         """
-        require_transformer(iterations, engine)
+        evaluator = self._evaluator(engine, iterations, most_work)
         if isinstance(texts, Text):
-            several = self.evaluate(
-                [texts], engine, iterations=iterations, most_work=most_work, tell=tell
-            )
-            return several[0]
-        self = fixed(self)  # all of it by the weights as they are now
+            return evaluator.texts([texts], tell)[0]
         expect(texts, Iterable, "an expression or several, such as a list of texts")
-        texts = list(texts)
-        expressions: list[Expression] | None = None
-        plain = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
-        made = Model._engine.is_found(self)
-        if not plain or (not made and sum(map(len, texts)) <= MANY):
-            expressions = self._expressions(texts)  # mistakes first: tables take a while
-        fast = self.fast_engine(engine)
-        if fast and expressions is None:
-            return fast.texts(cast(list[str | bytes], texts))
-        expressions = self._expressions(texts) if expressions is None else expressions
-        if fast:
-            return fast.values(expressions)
-        found = self.outcomes(expressions, iterations or "depth", most_work=most_work, tell=tell)
-        return [str(outcome.value) for outcome in found]
+        return evaluator.texts(list(texts), tell)
 
     @overload
     def fast_engine(self, engine: Literal["fast"]) -> "CpuEngine": ...
@@ -166,33 +139,17 @@ class Model(Remembering):
 
     def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None":
         """The fast engine if `engine` asks for it; None if the transformer is to run."""
-        if engine == "fast":
-            return self._engine
-        if engine == "auto":
-            return self._engine_soon_made
-        if engine == "model":
-            return None
-        hint = suggestion(engine, get_args(EngineName))
-        raise ValueError(f"engine: expected auto, fast or model, found {engine!r}{hint}")
+        return self._evaluator(engine).fast
 
     @remembered
-    def _engine_soon_made(self) -> "CpuEngine | None":
-        try:
-            return self._engine if soon_made(self.domain) else None
-        except ValueError:
-            return None
+    def _loaded(self) -> Loaded:
+        """The weights as they are now, with what was found of them."""
+        return Loaded(self.domain, self.weights)
 
     @remembered
-    def _engine(self) -> "CpuEngine":
-        from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
-        from exactformer.engine.device import DeviceEngine
-        from exactformer.engine.read_off import read_off
-
-        automaton = read_off(self.domain, self.weights, self._findings)
-        device = self.weights.device
-        if device.type == "cpu":
-            return CpuEngine(automaton, self.algebra)
-        return DeviceEngine(automaton, self.algebra, device)
+    def _evaluator(self) -> Callable[..., Evaluator]:
+        """The evaluator with these weights for an engine, iterations and a bound."""
+        return lru_cache(maxsize=8)(partial(Evaluator, self.domain, self._loaded))
 
     def predict(
         self,
@@ -203,8 +160,9 @@ class Model(Remembering):
         """The value that the transformer gives each expression; None if it does not end with a
         single value.
         """
-        expressions = self._prepare(expressions, iterations)
-        return predict(self.domain, self.weights, expressions, dtype, iterations)
+        loaded, expressions = self._loaded, expressions_of(self.domain, expressions)
+        loaded.require_exact(iterations)
+        return predict(self.domain, loaded.weights, expressions, dtype, iterations)
 
     def outcomes(
         self,
@@ -218,33 +176,8 @@ class Model(Remembering):
         """The value that the transformer gives each expression, and its number of iterations. A
         ValueError names the place of an expression that ends without a value.
         """
-        expressions = self._prepare(expressions, iterations)
-        return require_outcomes(
-            self.domain, self.weights, expressions, places, most_work, tell, iterations
-        )
-
-    def _prepare(
-        self, expressions: Sequence[Expression], iterations: Iterations
-    ) -> list[Expression]:
-        """Parse expressions of this domain; a ValueError if the iterations need exact weights and
-        these are not.
-        """
-        if isinstance(expressions, str | bytes | Expression):
-            raise TypeError(f"expected a list of expressions, found {show(expressions)}")
-        self._require_exact(iterations)
-        return [self._expression(expression) for expression in expressions]
-
-    def _require_exact(self, iterations: Iterations) -> None:
-        """Raise a ValueError for weights that are not exact: their spans may become anything, and
-        cannot be composed.
-        """
-        check_iterations(iterations)
-        if layer_of(self.domain, iterations).proved and not self._findings.exact:
-            raise ValueError(
-                f"iterations by the logarithm need weights that are certified exact; not so here: "
-                f"{'; '.join(self._findings.failed)}. "
-                f"`exactformer certify` tells more, and iterations by the depth run them"
-            )
+        evaluator = self._evaluator("model", iterations, most_work)
+        return evaluator.outcomes(expressions_of(self.domain, expressions), places, tell)
 
     @overload
     def trace(
@@ -266,8 +199,8 @@ class Model(Remembering):
         observe: Callable[[Any], None] = lambda step: None,
     ) -> Trace[Any]:
         """Every intermediate of every iteration; `observe` is shown each as soon as it is there."""
-        expression = self._expression(text)
-        self._require_exact(iterations)
+        expression = expression_of(self.domain, text)
+        self._loaded.require_exact(iterations)
         return trace(self.domain, self.weights, expression, iterations, observe)
 
     def run(
@@ -284,8 +217,8 @@ class Model(Remembering):
                 or a tensor to put in its place. The run goes on with the result.
         pattern keep the attention pattern, too, which takes n times n numbers.
         """
-        expression = self._expression(text)
-        self._require_exact(iterations)
+        expression = expression_of(self.domain, text)
+        self._loaded.require_exact(iterations)
         return run(self.domain, self.weights, expression, patch, iterations, pattern=pattern)
 
     def module(
@@ -299,7 +232,7 @@ class Model(Remembering):
         intermediate. With `straight_through`, gradients pass the thresholds; with `pattern`, the
         attention pattern passes a tap, too.
         """
-        self._require_exact(iterations)
+        self._loaded.require_exact(iterations)
         return LayerModule(
             self.domain,
             self.weights,
@@ -308,49 +241,14 @@ class Model(Remembering):
             pattern=pattern,
         )
 
-    def _expression(self, text: Text) -> Expression:
-        expression = text if isinstance(text, Expression) else parse(self.domain, text)
-        if expression.domain is not self.domain and expression.domain != self.domain:
-            raise ValueError(
-                f"expected an expression of {self.domain.name!r}, "
-                f"found one of {expression.domain.name!r}"
-            )
-        return expression
-
-    def _expressions(self, texts: Sequence[Text]) -> list[Expression]:
-        """Parse several texts; an error says which one it is in."""
-        expressions: list[Expression] = []
-        for number, text in enumerate(texts, start=1):
-            try:
-                expressions.append(self._expression(text))
-            except ExpressionError as error:
-                if len(texts) > 1:
-                    error.add_note(f"in text {number} of {len(texts)}")
-                raise
-        return expressions
-
     def certify(self) -> Certificate:
         """The verdict on the weights as they are now: found once for the same bytes."""
-        return self._certificate
-
-    @remembered
-    def _certificate(self) -> Certificate:
-        return certify(self.domain, self.weights, self._findings)
-
-    @remembered
-    def _findings(self) -> Findings:
-        """The findings of the finite check alone, which is all that the fast engine needs."""
-        return findings(self.domain, self.weights)
+        return self._loaded.certificate
 
     def to(self, device: torch.device | str) -> "Model":
         expect(device, (str, torch.device), "a device such as 'cpu' or 'cuda'")
         require_device(str(device))
-        try:
-            weights = self.weights.to(device)
-        except (RuntimeError, AssertionError) as error:  # what torch raises where there is none
-            reason = str(error).splitlines()[0]
-            raise ValueError(f"the device {str(device)!r} cannot be used: {reason}") from None
-        return Model(self.domain, weights, self.origin)
+        return super().to(device)
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, under a temporary name that is renamed at the end."""
@@ -370,8 +268,7 @@ def construct(
     dense         act on dense token vectors through an orthogonal map instead of one-hot ones.
     """
     expect(algebra, Domain, AN_ALGEBRA)
-    made, weights = MAKERS[algebra.kind](algebra, feedforward, dense)
-    return Model(algebra, weights, {"made": "constructed", "feedforward": made})
+    return Model(*constructed(algebra, feedforward, dense))
 
 
 def load(name: str | Path, algebra: Domain | None = None) -> Model:
@@ -386,15 +283,4 @@ def load(name: str | Path, algebra: Domain | None = None) -> Model:
     expect(name, (str, Path), "the name of shipped weights or a path")
     if algebra is not None:
         expect(algebra, Domain, AN_ALGEBRA)
-    if is_constructed(name):
-        if algebra is None:
-            file = f"; a file of this name is './{name}'" if Path(name).is_file() else ""
-            raise ValueError(
-                f"{name}: expected an algebra, too, for weights that are written down{file}"
-            )
-        kind = str(name).partition("/")[2] or None
-        if kind == "dense":
-            return construct(algebra, dense=True)
-        return construct(algebra, cast(FeedforwardKind | None, kind))
-    file = read_weights(name, algebra)
-    return Model(file.domain, from_file(file), file.origin)
+    return Model(*named(name, algebra))

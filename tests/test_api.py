@@ -3,10 +3,12 @@
 import pytest
 
 import exactformer as ef
-from exactformer import api, certify
+from exactformer import certify
 from exactformer.api import Model, construct
 from exactformer.domains.reference import evaluate
-from exactformer.engine import cpu, read_off
+from exactformer.engine import cpu, loaded, read_off
+from exactformer.evaluation import values
+from exactformer.model import predict
 
 TEXT = "(1&(~0))"
 
@@ -28,9 +30,9 @@ def test_bad_text_is_located_before_anything_is_made(engine, monkeypatch):
     def must_not(*arguments):
         raise AssertionError("the text was to be looked at first")
 
-    monkeypatch.setattr(api, "findings", must_not)
+    monkeypatch.setattr(loaded, "findings", must_not)
     monkeypatch.setattr(read_off, "read_off", must_not)
-    monkeypatch.setattr(api, "require_outcomes", must_not)
+    monkeypatch.setattr(predict, "require_outcomes", must_not)
     for texts, notes in (("(1&", []), (["1", "(1&"], ["in text 2 of 2"])):
         with pytest.raises(ef.ExpressionError) as raised:
             construct(ef.boolean()).evaluate(texts, engine)
@@ -41,14 +43,14 @@ def test_bad_text_is_located_before_anything_is_made(engine, monkeypatch):
 def test_nothing_is_parsed_where_the_engine_is_made(monkeypatch):
     model = construct(ef.boolean())
     assert model.evaluate("(1&0)") == "0"
-    monkeypatch.setattr(Model, "_expression", lambda self, text: pytest.fail("it was parsed"))
+    monkeypatch.setattr(values, "parse", lambda *given: pytest.fail("it was parsed"))
     assert model.evaluate("(1|0)") == "1"
     assert model.evaluate(["(1|0)", b"(~1)"]) == ["1", "0"]
 
 
 def test_long_texts_are_left_to_the_engine():
     model = construct(ef.boolean())
-    long = "(~" * api.MANY + "0" + ")" * api.MANY
+    long = "(~" * values.MANY + "0" + ")" * values.MANY
     assert model.evaluate(long) == "0"
     with pytest.raises(ef.ExpressionError) as raised:
         construct(ef.boolean()).evaluate(long[:-1])

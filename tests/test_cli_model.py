@@ -185,7 +185,7 @@ def test_what_would_take_the_transformer_hours(tmp_path):
 
 def test_no_limit(monkeypatch):
     """With bounds so small that a small expression is beyond them."""
-    monkeypatch.setattr("exactformer.evaluation.values.MOST_WORK", 10)
+    monkeypatch.setattr("exactformer.cli.expressions.MOST_WORK", 10)
     monkeypatch.setattr("exactformer.cli.steps.MOST_TRACED", 10)
     for arguments in (["trace", "boolean", "(1&(~0))"], ["eval", "boolean", "(1&(~0))"]):
         arguments += ["--engine", "model"] if arguments[0] == "eval" else []

@@ -18,6 +18,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import draw
 from exactformer.engine import kept, plain
 from exactformer.engine.kept import SHIPPED, find_tables, is_certified, keep_certified, line
+from exactformer.engine.loaded import named
 from exactformer.evaluation.values import Evaluator
 from exactformer.weights.named import CONSTRUCTED
 from exactformer.weights.named import SHIPPED as WEIGHTS
@@ -278,6 +279,11 @@ def test_whoever_can_write_as_the_user_can_claim_a_certificate_but_no_wrong_valu
         exactformer("eval", *options, folder=folder).stdout == "0\n"
     )  # right, but not the model's
     assert exactformer("eval", *options, "--engine", "model", folder=folder).stdout == f"{own}\n"
+    rows = tmp_path / "rows"
+    rows.write_text(f"{text}\t0\n")
+    options = ("listops-4", str(rows), "--weights", str(path))
+    assert exactformer("score", *options, folder=folder).returncode == 0
+    assert exactformer("score", *options, "--engine", "model", folder=folder).returncode == 2
     certified = exactformer("certify", "listops-4", "--weights", str(path), folder=folder)
     assert certified.returncode == 1
     assert "inexact" in certified.stdout
@@ -315,9 +321,9 @@ def test_uncertified_weights_are_not_kept(engine, folder, tmp_path):
     evaluator = Evaluator(SMALL, str(path), engine)
     if engine == "fast":
         with pytest.raises(ValueError, match="certified exact"):
-            evaluator.fast_engine()
+            assert evaluator.fast
     else:
-        assert evaluator.fast_engine() is None
+        assert evaluator.fast is None
     assert not folder.exists()
 
 
@@ -347,12 +353,12 @@ def test_weights_that_change_while_they_are_certified_are_not_kept(folder, tmp_p
     construct(SMALL, "table").save(path)
 
     def load_and_change(name, algebra):
-        model = load(name, algebra)
+        parts = named(name, algebra)
         save_wrong(path)
-        return model
+        return parts
 
-    monkeypatch.setattr("exactformer.api.load", load_and_change)
-    assert Evaluator(SMALL, str(path)).fast_engine() is not None
+    monkeypatch.setattr("exactformer.engine.loaded.named", load_and_change)
+    assert Evaluator(SMALL, str(path)).fast is not None
     assert find_tables(SMALL, str(path)) is None
     construct(SMALL, "table").save(path)
     assert find_tables(SMALL, str(path)) is not None

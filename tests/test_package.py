@@ -88,6 +88,27 @@ def test_a_file_is_evaluated_without_torch(tmp_path):
     assert status_without("torch", arguments=["eval", "boolean", "--file", lines]) == 0
 
 
+@pytest.mark.parametrize(
+    ("domain", "rows"),
+    [
+        ("boolean", "(1&0)\t0\n1\t1\n"),
+        ("boolean", "=\ta\ta\n#\ta\tb\n"),
+        ("listops", "2\t[MAX 1 2 ]\n"),
+    ],
+    ids=["tsv", "bowman", "nangia"],
+)
+@pytest.mark.parametrize("weights", ["constructed", "7520"])
+def test_a_labelled_file_is_scored_without_torch(domain, rows, weights, tmp_path):
+    file = tmp_path / "rows"
+    file.write_text(rows)
+    assert status_without("torch", arguments=["score", domain, file, "--weights", weights]) == 0
+
+
+def test_evaluation_itself_is_imported_without_torch_and_numba():
+    names = ", ".join(f"exactformer.evaluation.{name}" for name in ("values", "score", "sharded"))
+    assert run(sys.executable, "-c", without("torch", "numba", then=f"import {names}")) == ""
+
+
 def test_a_typo_costs_no_torch():
     for typo in (["( MAX 1 "], ["1", "--weights", "constructd"]):
         assert status_without("torch", "numba", arguments=["eval", "listops", *typo]) == 2

@@ -85,7 +85,7 @@ def test_calling_a_model_does_not_certify_it(monkeypatch):
     def never(*_):
         raise AssertionError
 
-    monkeypatch.setattr("exactformer.api.findings", never)
+    monkeypatch.setattr("exactformer.engine.loaded.findings", never)
     assert ef.construct(ef.arithmetic())("((1+2)*(3+4))") == "1"
 
 

@@ -29,6 +29,7 @@ from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.formats.nangia import format_nangia
 from exactformer.domains.formats.syntaxes import Syntax, parse
 from exactformer.engine.choice import EngineName
+from exactformer.model.iterations import MOST_WORK
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
@@ -247,20 +248,13 @@ def evaluate_expressions(
 
     if keep_going and (file is None or ray is not None):
         raise BadParameter("--keep-going is for --file on this machine: not for EXPR or --ray")
-    evaluator = Evaluator(domain, weights, engine, device, no_limit, iterations, keep_going)
+    most_work = None if no_limit else MOST_WORK
+    evaluator = Evaluator(domain, weights, engine, iterations, most_work, device, keep_going)
     if expression is not None:
         if ray is not None:
             raise BadParameter("expected --file with --ray, found an expression")
-        parsed = parse(domain, expression, syntax)
-        if not as_json:
-            print(evaluator.value(parsed))
-            return
-        found: dict[str, Any] = {"engine": evaluator.runs}
-        if evaluator.runs == "model":
-            found |= evaluator.outcome(parsed)._asdict()
-        else:
-            found["value"] = evaluator.value(parsed)
-        print(json.dumps(found, ensure_ascii=False))
+        found = evaluator.answer(parse(domain, expression, syntax))
+        print(json.dumps(found, ensure_ascii=False) if as_json else found["value"])
         return
     path = Path(str(file))
     lines = evaluator
@@ -271,12 +265,8 @@ def evaluate_expressions(
     counted = as_json and lines.runs == "model"  # iterations are then told with the values
     bad: BadLines | None = None
     with Kept[Any]() as kept:  # until all lines are known to be right, or which ones are bad
-        if counted:
-            blocks = ([outcome] for outcome in lines.line_outcomes(path, syntax))
-        else:
-            blocks = lines.line_values(path, syntax)
         try:
-            kept.keep(blocks)
+            kept.keep((lines.line_outcomes if counted else lines.line_values)(path, syntax))
         except BadLines as error:
             if not keep_going:
                 raise
@@ -352,7 +342,6 @@ def score(
     from exactformer.evaluation.score import Task
     from exactformer.evaluation.score import score as score_file
     from exactformer.host.progress import bar, is_typed
-    from exactformer.model.iterations import MOST_WORK
 
     most_work = None if no_limit else MOST_WORK
     task = Task(domain, file, format, weights, median, engine, most_work)

@@ -28,12 +28,3 @@ def soon_made(domain: Domain) -> bool:
         return cases <= SOON_MADE and numbers <= SOON_NUMBERS
     except ValueError:
         return False
-
-
-def require_transformer(iterations: str | None, engine: EngineName) -> None:
-    """Raise a ValueError unless the transformer is chosen: the fast engine has no iterations."""
-    if iterations is not None and engine != "model":
-        raise ValueError(
-            f"iterations ({iterations}) are the transformer's: expected the engine model, "
-            f"found {engine}"
-        )

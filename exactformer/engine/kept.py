@@ -45,7 +45,7 @@ PACKAGE = Path(__file__).parent.parent
 DECIDING = ("domains", "model", "verify", "certify.py", "weights/file.py", "weights/tensors.py")
 
 
-def find_tables(domain: Domain, weights: str) -> SpanAutomaton | None:
+def find_tables(domain: Domain, weights: str | Path) -> SpanAutomaton | None:
     """The tables of weights, by the name a user gives them, if these are known to be certified and
     the tables are soon made; else None. Weights that are missing, or for another algebra, are a
     ValueError.
@@ -54,7 +54,8 @@ def find_tables(domain: Domain, weights: str) -> SpanAutomaton | None:
         return None
     algebra = algebra_of(domain)
     by_name = is_constructed(weights)
-    if not is_certified(algebra, weights if by_name else read_weights(weights, algebra).sha256):
+    known_as = str(weights) if by_name else read_weights(weights, algebra).sha256
+    if not is_certified(algebra, known_as):
         return None
     try:
         return build_automaton(algebra, algebra_values(algebra))
@@ -71,7 +72,7 @@ def is_certified(domain: Domain, weights: str) -> bool:
     return file is not None and _holds(*file)
 
 
-def keep_certified(domain: Domain, weights: str, sha256: str) -> None:
+def keep_certified(domain: Domain, weights: str | Path, sha256: str) -> None:
     """Store for `find_tables` that weights were certified, if a folder can be written. `weights` is
     the name a user gives them. `sha256` is the hash of those that were certified: a file of that
     name may hold others by now.
@@ -79,7 +80,7 @@ def keep_certified(domain: Domain, weights: str, sha256: str) -> None:
     by_name = is_constructed(weights)
     if not soon_made(domain) or (by_name and weights not in BY_NAME):
         return
-    if not (file := _file(domain, weights if by_name else sha256)):
+    if not (file := _file(domain, str(weights) if by_name else sha256)):
         return
     path, content = file
     with suppress(OSError, ValueError):  # no folder to write to: the next process certifies again

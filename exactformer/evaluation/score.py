@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.api import Model, load
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import Algebra, algebra_of
 from exactformer.domains.catalog import Median, boolean, listops
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats import bowman, nangia
@@ -35,9 +34,9 @@ from exactformer.domains.formats.labelled import (
 from exactformer.domains.formats.lines import SHOWN_PROBLEMS, Lines
 from exactformer.domains.formats.nangia import Use
 from exactformer.engine.choice import EngineName, EngineUsed
-from exactformer.model.iterations import require_feasible
+from exactformer.evaluation.values import TOKENS_AT_ONCE, Evaluator
 from exactformer.problems.files import is_rows
-from exactformer.weights.named import find_weights, is_constructed
+from exactformer.weights.named import find_weights, is_constructed, read_weights
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
     from exactformer.host.progress import Tell
 
 PUBLISHED_MEDIAN: Median = "mean"  # of every published ListOps file
-TOKENS_AT_ONCE = 1 << 19  # between two reports of progress
 SHOWN_ROWS = 10  # wrong ones that are listed
 
 # Some rows, as they are kept: what has an answer is token ids, or both formulas of a pair.
@@ -124,21 +122,21 @@ def score(task: "Task", progress: "Tell" = lambda unit, done, total: None) -> Sc
     with Lines.of(task.file) as file:
         task = task.settled(file)
         uses: Uses = {}
-        model = task.model(uses) if task.format == "tsv" else None
+        evaluator = task.evaluator(uses) if task.format == "tsv" else None
         tally = Tally()
-        if model and (fast := model.fast_engine(task.engine)):
-            tally = score_lines(fast, file, progress)
+        if evaluator and evaluator.fast:
+            tally = score_lines(evaluator.fast, file, progress)
         else:
             with Kept[Block]() as kept:
                 for block in task.blocks(file, uses):
                     kept.keep([block])
                     progress("bytes", file.done, file.size)
-                model = model or task.model(uses)
+                evaluator = evaluator or task.evaluator(uses)
                 for block in kept:
-                    for some in task.tallies(model, block):
+                    for some in task.tallies(evaluator, block):
                         tally += some
                         progress("rows", tally.total, kept.count)
-    return task.score(model, tally)
+    return task.score(evaluator, tally)
 
 
 def score_lines(
@@ -227,31 +225,29 @@ class Task:
             ids = (Row(line, label, expression.ids) for line, label, expression in rows)
             yield from in_blocks(ids, _size, TOKENS_AT_ONCE)
 
-    def model(self, uses: Uses) -> Model:
-        """The model for the file. Weights that are not exact are refused."""
-        model = self._load(uses)
-        verdict = model.certify().verdict
-        if verdict != "exact":
+    def evaluator(self, uses: Uses) -> Evaluator:
+        """The evaluator for the file. Weights that do not cover it, or are not exact, are refused;
+        for a published ListOps file, constructed ones cover all that it uses.
+        """
+        weights, domain = self.weights, self.domain
+        if self.median and is_constructed(weights):
+            domain = nangia.covering(uses, self.median)
+        elif self.median:
+            weights = find_weights(weights, domain.name)
+            domain = algebra_of(read_weights(weights).domain)
+        if self.format in ("nangia", "lra"):
+            self._require_covered(domain, uses)
+        found = Evaluator(domain, weights, self.engine, most_work=self.most_work)
+        if found.verdict != "exact":
             raise ValueError(
-                f"the weights {self.weights} are not certified ({verdict}): "
+                f"the weights {self.weights} are not certified ({found.verdict}): "
                 f"`exactformer certify` says why"
             )
-        return model
+        return found
 
-    def _load(self, uses: Uses) -> Model:
-        """Load weights for the domain, or those that cover all operators of a published ListOps
-        file.
-        """
-        weights, domain, median = self.weights, self.domain, self.median
-        if median is None:
-            model = load(weights, domain)
-        elif is_constructed(weights):
-            model = load(weights, nangia.covering(uses, median))
-        else:
-            model = load(find_weights(weights, domain.name))
-        if self.format in ("bowman", "tsv"):
-            return model
-        algebra = model.algebra
+    def _require_covered(self, algebra: Algebra, uses: Uses) -> None:
+        """Refuse an algebra that does not cover what the file uses, or means something else."""
+        weights, median = self.weights, self.median
         nangia.require_digits(algebra)
         if missing := nangia.uncovered(algebra, uses):
             places = ", ".join(f"{nangia.describe(use)} (line {uses[use]})" for use in missing)
@@ -263,24 +259,17 @@ class Task:
                     f"{weights}: {use[0]} of {algebra.name!r} is not that of ListOps{rule} "
                     f"(line {uses[use]}): {difference}"
                 )
-        return model
 
-    def tallies(self, model: Model, block: Block) -> Iterator[Tally]:
+    def tallies(self, evaluator: Evaluator, block: Block) -> Iterator[Tally]:
         """Yield tallies of the rows that waited for their weights or for the transformer, in
         blocks.
         """
-        fast, algebra = model.fast_engine(self.engine), model.algebra
-        if fast and not isinstance(block, list):
+        algebra = evaluator.algebra
+        if evaluator.fast and not isinstance(block, list):
             labels = block.label_numbers(algebra)
-            yield compared(algebra, block.first_line, block.values(fast), labels)
+            yield compared(algebra, block.first_line, block.values(evaluator.fast), labels)
             return
-
-        def evaluate(expressions: list[Expression]) -> list[str]:
-            if fast is None:
-                for expression in expressions:
-                    require_feasible(expression, self.most_work, f"{self.file}: {expression!r}: ")
-            return model.evaluate(expressions, self.engine)
-
+        evaluate = partial(evaluator.values, place=f"{self.file}: ")
         rows = block if isinstance(block, list) else block.rows(algebra)
         for some in in_blocks(rows, _size, TOKENS_AT_ONCE):
             contents: list[Any] = [row.content for row in some]
@@ -295,9 +284,8 @@ class Task:
             ]
             yield Tally(len(some) - len(wrong), len(some), tuple(wrong[:SHOWN_ROWS]))
 
-    def score(self, model: Model, tally: Tally) -> Score:
-        used = "fast" if model.fast_engine(self.engine) else "model"
-        return Score(**vars(tally), task=self, algebra=model.algebra, engine=used)
+    def score(self, evaluator: Evaluator, tally: Tally) -> Score:
+        return Score(**vars(tally), task=self, algebra=evaluator.algebra, engine=evaluator.runs)
 
 
 def _size(row: Row[Any]) -> int:

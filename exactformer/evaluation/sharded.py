@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from exactformer.api import Model
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.formats.blocks import Kept
 from exactformer.domains.formats.lines import BadLines, Lines, Part, parts
 from exactformer.domains.formats.syntaxes import Syntax
@@ -31,9 +29,6 @@ if TYPE_CHECKING:
     from exactformer.model.predict import Outcome
 
 
-_Method = Literal["line_values", "line_outcomes"]  # of an `Evaluator`
-
-
 @dataclass(frozen=True)
 class OnCluster:
     """Evaluates the lines of a file as an `Evaluator` does, on the cluster at an address."""
@@ -47,20 +42,18 @@ class OnCluster:
         return replace(self.evaluator, device="cpu").runs
 
     def line_values(self, path: Path, syntax: Syntax = "native") -> "Iterator[Numbers]":
-        return self._lines("line_values", path, syntax)
+        return self._lines(Evaluator.line_values, path, syntax)
 
-    def line_outcomes(self, path: Path, syntax: Syntax = "native") -> "Iterator[Outcome]":
-        return self._lines("line_outcomes", path, syntax)
+    def line_outcomes(self, path: Path, syntax: Syntax = "native") -> "Iterator[list[Outcome]]":
+        return self._lines(Evaluator.line_outcomes, path, syntax)
 
-    def _lines(self, method: _Method, path: Path, syntax: Syntax) -> Iterator[Any]:
+    def _lines(self, method: Callable[..., Any], path: Path, syntax: Syntax) -> Iterator[Any]:
         device = self.evaluator.device.partition(":")[0]  # which one is for the cluster to choose
         if device not in ("cpu", "cuda"):
             raise ValueError(f"the device {device!r} cannot be used: expected cpu or cuda")
         evaluator, gpus = replace(self.evaluator, device=device), int(device != "cpu")
-        # What is wrong with the weights is told here.
-        replace(evaluator, device="cpu").fast_engine()
-        weights = _Weights.of(evaluator.weights, evaluator.algebra)
-        run = _Evaluate(evaluator, weights, method, syntax).run
+        _ = replace(evaluator, device="cpu").fast  # what is wrong with the weights is told here
+        run = partial(_Sent.of(evaluator).lines, method, syntax)
         with connected(self.address) as cluster, bar(shown=not is_typed(path)) as tell:
             results = _results(cluster, run, parts(path), tell, _size(path), gpus=gpus)
             yield from chain.from_iterable(results)
@@ -76,18 +69,18 @@ def score(address: str, task: Task, progress: Tell) -> Score:
         with Lines.of(first) as file:
             task = task.settled(file)
         whole, uses = chain([first], cut), Uses()
-        model = task.model(uses) if task.format == "tsv" else None
-        if model and model.fast_engine(task.engine):
-            run = _Score(task, _Weights.of(task.weights, task.domain), uses).lines
+        evaluator = task.evaluator(uses) if task.format == "tsv" else None
+        if evaluator and evaluator.fast:
+            run = _Sent.of(evaluator).score_lines
         else:
             for rows, seen in _results(cluster, partial(_read, task), whole, progress, size):
                 kept.keep([[rows]])
                 uses = seen | uses
-            model = model or task.model(uses)
-            run = _Score(task, _Weights.of(task.weights, task.domain), uses).rows
+            evaluator = evaluator or task.evaluator(uses)
+            run = partial(_Sent.of(evaluator).score_rows, task)
             whole, unit, size = chain.from_iterable(kept), "bytes of rows", kept.file.tell()
         tally = sum(_results(cluster, run, whole, progress, size, unit), Tally())
-    return task.score(model, tally)
+    return task.score(evaluator, tally)
 
 
 def _size(path: Path) -> int | None:
@@ -144,40 +137,40 @@ def _attempt(run: Callable[[Any], Any], shard: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class _Weights:
-    """Weights by their name and, unless they are constructed, the content of their file."""
+class _Sent:
+    """An evaluator for the nodes, with the content of its weights file unless it needs none."""
 
-    name: str
+    evaluator: Evaluator
     data: bytes | None
 
     @classmethod
-    def of(cls, name: str, domain: Algebra) -> "_Weights":
-        data = None if is_constructed(name) else find_weights(name, domain.name).read_bytes()
-        return cls(name, data)
-
-    @cached_property
-    def path(self) -> str:
-        """Path of the weights on a node: a file that is removed with the process."""
-        if self.data is None:
-            return self.name
-        file = os.memfd_create(self.name)
-        os.write(file, self.data)
-        return f"/proc/self/fd/{file}"
-
-
-@dataclass(frozen=True)
-class _Evaluate:
-    evaluator: Evaluator
-    weights: _Weights
-    method: _Method
-    syntax: Syntax
+    def of(cls, evaluator: Evaluator) -> "_Sent":
+        name = evaluator.weights
+        assert isinstance(name, str | Path), "only those given by name are sent"
+        file = None if is_constructed(name) else find_weights(name, evaluator.domain.name)
+        return cls(replace(evaluator), file and file.read_bytes())  # nothing that was found here
 
     @cached_property
     def here(self) -> Evaluator:
-        return replace(self.evaluator, weights=self.weights.path)
+        """The evaluator on a node, with a weights file that is removed with the process."""
+        if self.data is None:
+            return self.evaluator
+        file = os.memfd_create("weights")
+        os.write(file, self.data)
+        return replace(self.evaluator, weights=f"/proc/self/fd/{file}")
 
-    def run(self, part: Part) -> "list[Numbers] | list[Outcome]":
-        return list(getattr(self.here, self.method)(part, self.syntax))
+    def lines(self, method: Callable[..., Any], syntax: Syntax, part: Part) -> list[Any]:
+        return list(method(self.here, part, syntax))
+
+    def score_lines(self, part: Part) -> Tally:
+        fast = self.here.fast
+        assert fast is not None, "the same weights had one before they were sent"
+        with Lines.of(part) as file:
+            return score_lines(fast, file)
+
+    def score_rows(self, task: Task, kept: bytes) -> Tally:
+        blocks: list[Block] = pickle.loads(kept)
+        return sum(chain.from_iterable(task.tallies(self.here, block) for block in blocks), Tally())
 
 
 def _read(task: Task, part: Part) -> tuple[bytes, Uses]:
@@ -186,25 +179,3 @@ def _read(task: Task, part: Part) -> tuple[bytes, Uses]:
     with Lines.of(part) as file:
         blocks = list(task.blocks(file, uses))
     return pickle.dumps(blocks), uses
-
-
-@dataclass(frozen=True)
-class _Score:
-    task: Task
-    weights: _Weights
-    uses: Uses
-
-    @cached_property
-    def model(self) -> Model:
-        return replace(self.task, weights=self.weights.path).model(self.uses)
-
-    def lines(self, part: Part) -> Tally:
-        fast = self.model.fast_engine(self.task.engine)
-        assert fast is not None, "the same weights had one before they were sent"
-        with Lines.of(part) as file:
-            return score_lines(fast, file)
-
-    def rows(self, kept: bytes) -> Tally:
-        blocks: list[Block] = pickle.loads(kept)
-        tallies = (self.task.tallies(self.model, block) for block in blocks)
-        return sum(chain.from_iterable(tallies), Tally())

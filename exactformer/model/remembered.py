@@ -32,9 +32,13 @@ class Remembering:
         return parts_of(self)
 
     def to(self: R, device: torch.device | str) -> R:
-        """A copy of the object on another device."""
+        """A copy of the object on another device; a ValueError if that cannot be used."""
         parts = {name: part for name, part in parts_of(self).items() if hasattr(part, "to")}
-        return replace(self, **{name: part.to(device) for name, part in parts.items()})  # type: ignore[type-var]
+        try:
+            return replace(self, **{name: part.to(device) for name, part in parts.items()})  # type: ignore[type-var]
+        except (RuntimeError, AssertionError) as error:  # what torch raises where there is none
+            reason = str(error).splitlines()[0]
+            raise ValueError(f"the device {str(device)!r} cannot be used: {reason}") from None
 
 
 def parts_of(owner: Remembering) -> dict[str, Any]:
@@ -115,7 +119,3 @@ class remembered(Generic[T]):  # it is used as `cached_property` is
         if self.name not in found:
             found[self.name] = self.find(copy)
         return found[self.name]
-
-    def is_found(self, owner: Remembering) -> bool:
-        """Whether it need not be found again."""
-        return self.name in vars(fixed(owner))
