@@ -22,7 +22,7 @@ from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
 from exactformer.model.predict import Outcome, predict
 from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import to_file
-from exactformer.trace import Trace, TraceStep, trace
+from exactformer.trace import Explained, Trace, TraceStep, trace
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
