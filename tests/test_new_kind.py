@@ -1,5 +1,6 @@
 """A new kind of domain is a file a floor and a line in their tables: here walks around a circle."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import enumerate_length
 from exactformer.model.storage import to_file
 from exactformer.verify import verify
+from tests.in_process import run_here
 from tests.new_kind import Walk, add_to_tables
 
 
@@ -108,3 +110,28 @@ def test_wrong_weights_are_refused_with_the_shortest_walk_that_shows_it(walk: Wa
 def test_what_is_for_algebras_says_so(walk: Walk) -> None:
     with pytest.raises(ValueError, match="expected an algebra, found 'circle', which is a walk"):
         _ = ef.construct(walk).algebra
+
+
+def test_the_commands_take_it(walk: Walk, tmp_path: Path) -> None:
+    (tmp_path / "circle.toml").write_text('kind = "walk"\nname = "circle"\nplaces = 5\n')
+    domain = str(tmp_path / "circle.toml")
+    assert run_here(["eval", domain, "--", "--+"])[:2] == (0, "4\n")
+    (tmp_path / "lines").write_text("++\n-\n3\n")
+    assert run_here(["eval", domain, "--file", str(tmp_path / "lines")])[:2] == (0, "2\n4\n3\n")
+    status, said, _ = run_here(["eval", domain, "--file", str(tmp_path / "lines"), "--json"])
+    assert (status, json.loads(said)["iterations"]) == (0, [1, 1, 0])
+    status, said, _ = run_here(["trace", domain, "++-"])
+    assert "3 steps lead to 1" in said
+    made, proof = str(tmp_path / "walk.safetensors"), str(tmp_path / "proof.json")
+    assert run_here(["construct", domain, "--out", made])[0] == 0
+    assert run_here(["certify", domain, "--weights", made, "--out", proof])[0] == 0
+    assert run_here(["verify", proof, made, "--algebra", domain])[0] == 0
+    status, _, said = run_here(["train", domain, "--out", str(tmp_path / "run")])
+    assert (status, said) == (
+        2,
+        "exactformer: expected an algebra, found 'circle', which is a walk\n",
+    )
+    (tmp_path / "circle.toml").write_text('kind = "walk"\nname = "circle"\nplaces = 1\n')
+    status, _, said = run_here(["eval", domain, "+"])
+    assert status == 2
+    assert "places: expected a number from 2 to 9, found 1" in said

@@ -13,12 +13,13 @@ from typer.core import TyperGroup
 
 from exactformer import __version__
 from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, open_streams
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import Algebra, algebra_of
 from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.data import listed, require_device, suggestion
-from exactformer.domains.definition import load_algebra
+from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
+from exactformer.domains.kinds import load_domain
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -110,6 +111,15 @@ def one_of(choices: Any, metavar: str | None = None) -> dict[str, Any]:
 
 
 def read_algebra(name: str) -> Algebra:
+    """An algebra by its name or the path of its file."""
+    try:
+        return algebra_of(read_domain(name))
+    except ValueError as error:  # of which typer would tell nothing but that there was one
+        _tell(error)
+        raise Exit(2) from None
+
+
+def read_domain(name: str) -> AnyDomain:
     if not name.endswith(".toml"):
         try:
             return find_algebra(name)
@@ -121,8 +131,8 @@ def read_algebra(name: str) -> Algebra:
                 hint = "; that looks like an expression, which comes after the DOMAIN"
             raise BadParameter(f"{error}{hint}") from None
     try:
-        return load_algebra(name)
-    except ValueError as error:  # of which typer would tell nothing but that there was one
+        return load_domain(name)
+    except ValueError as error:
         _tell(error)
         raise Exit(2) from None
 
@@ -136,15 +146,13 @@ def read_device(name: str) -> str:
     return name
 
 
-Domain = Annotated[
-    Algebra,
-    Argument(
-        parser=read_algebra,
-        metavar="DOMAIN",
-        help=f"The algebra: {', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path "
-        f"of a .toml file that defines one.",
-    ),
-]
+_DOMAIN: dict[str, Any] = {
+    "metavar": "DOMAIN",
+    "help": f"The algebra: {', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path "
+    f"of a .toml file that defines one.",
+}
+Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
+AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]
 WeightsName = Annotated[
     str,
     Option(

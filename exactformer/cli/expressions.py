@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, BadParameter, Exit, Option
 
 from exactformer.cli.app import (
+    AlgebraDomain,
     Device,
     Domain,
     IterationsBy,
@@ -21,6 +22,7 @@ from exactformer.cli.app import (
     one_of,
 )
 from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
+from exactformer.domains.algebra import algebra_of
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import Kept
@@ -53,7 +55,7 @@ DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
 
 @app.command()
-def info(domain: Domain, as_json: Json = False) -> None:
+def info(domain: AlgebraDomain, as_json: Json = False) -> None:
     """Print the vocabulary, the operators and the size of the paper's model."""
     from exactformer.model.architecture import paper_architecture
 
@@ -90,7 +92,7 @@ def info(domain: Domain, as_json: Json = False) -> None:
 
 @app.command()
 def sample(
-    domain: Domain,
+    domain: AlgebraDomain,
     depth: Annotated[
         int | None, Option(min=0, help="Exact depth of each expression; 2 if not given.")
     ] = None,
@@ -262,19 +264,19 @@ def evaluate_expressions(
         from exactformer.evaluation.sharded import OnCluster
 
         lines = OnCluster(evaluator, ray)
-    counted = as_json and lines.runs == "model"  # iterations are then told with the values
+    run = lines.runs == "model"
     bad: BadLines | None = None
     with Kept[Any]() as kept:  # until all lines are known to be right, or which ones are bad
         try:
-            kept.keep((lines.line_outcomes if counted else lines.line_values)(path, syntax))
+            kept.keep((lines.line_outcomes if run else lines.line_values)(path, syntax))
         except BadLines as error:
             if not keep_going:
                 raise
             bad = error
-        if counted:
-            print_outcomes(kept)
+        if run:
+            print_outcomes(kept, as_json)
         else:
-            print_values(kept, domain, as_json)
+            print_values(kept, algebra_of(domain), as_json)
     if bad:
         sys.stdout.flush()  # values first: their reader knows then which lines are told of
         raise bad
@@ -282,7 +284,7 @@ def evaluate_expressions(
 
 @app.command()
 def score(
-    domain: Domain,
+    domain: AlgebraDomain,
     file: Annotated[Path, Argument(metavar="FILE", help="- reads standard input.")],
     format: Annotated[
         Format | None,

@@ -11,7 +11,7 @@ from typing import Annotated
 from typer import Argument, Option
 
 from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, WeightsName, app, read_algebra
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.algebra import Algebra, algebra_of
 from exactformer.domains.syntax import parse
 from exactformer.model.iterations import most_iterations, require_feasible
 
@@ -41,7 +41,7 @@ def trace(
         from exactformer.explorer.choices import Choices
         from exactformer.explorer.page import write_trace
 
-        write_trace(html, Choices(domain, weights), expression, by)
+        write_trace(html, Choices(algebra_of(domain), weights), expression, by)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     from exactformer.api import load

@@ -21,8 +21,16 @@ def print_json(items: Iterable[Any], end: str = "\n") -> None:
     print("[]" if separator == "[" else "]", end=end)
 
 
-def print_outcomes(kept: Kept[Any]) -> None:
-    """Print the value and iterations of each line as JSON; null for a bad line."""
+def print_outcomes(kept: Kept[Any], as_json: bool) -> None:
+    """Print the value of each line that the transformer ran, in JSON with its iterations, and null
+    for a bad line.
+    """
+    if not as_json:
+        for block in kept:
+            print(
+                "".join(f"{outcome.value if outcome else BAD_LINE}\n" for outcome in block), end=""
+            )
+        return
     print('{"engine": "model", "values": ', end="")
     print_json((outcome and outcome.value for outcome in chain.from_iterable(kept)), end="")
     print(', "iterations": ', end="")

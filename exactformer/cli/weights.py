@@ -9,14 +9,23 @@ from typing import Annotated
 
 from typer import Argument, BadParameter, Exit, Option
 
-from exactformer.cli.app import Device, Domain, Json, RayAddress, WeightsName, app, read_algebra
-from exactformer.domains.algebra import Algebra
+from exactformer.cli.app import (
+    AlgebraDomain,
+    Device,
+    Domain,
+    Json,
+    RayAddress,
+    WeightsName,
+    app,
+    read_domain,
+)
 from exactformer.domains.bounds import MOST_SEEDS, require
+from exactformer.domains.domain import Domain as AnyDomain
 
 
 @app.command()
 def sweep(
-    domain: Domain,
+    domain: AlgebraDomain,
     seeds: Annotated[str, Option(help="Such as 0-9999, or 8739,7520.")],
     out: Annotated[
         Path, Option(help="Folder for weights and tables; an interrupted sweep goes on.")
@@ -86,7 +95,7 @@ def construct(
 
 @app.command()
 def train(
-    domain: Domain,
+    domain: AlgebraDomain,
     out: Annotated[Path, Option(help="Folder for the weights; an interrupted run goes on.")],
     seeds: Annotated[
         str | None, Option(help="Such as 8739,7520 or 2000-2099; the paper's ten if not given.")
@@ -166,9 +175,9 @@ def verify(
     proof: Annotated[Path, Argument(metavar="PROOF", help="A file that certify wrote.")],
     weights: Annotated[Path, Argument(metavar="WEIGHTS", help="The weights it is about.")],
     algebra: Annotated[
-        Algebra | None,
+        AnyDomain | None,
         Option(
-            parser=read_algebra,
+            parser=read_domain,
             metavar="DOMAIN",
             help="The algebra that both must be about: a name such as boolean, or the path of a "
             ".toml file. Without it they are about what they say "

@@ -84,6 +84,11 @@ def load_algebra(path: str | Path) -> Algebra:
     """Read an algebra from a TOML file of the form above. Raises `DefinitionError` with all
     mistakes.
     """
+    return algebra_of_data(Path(path), read_toml(path))
+
+
+def read_toml(path: str | Path) -> dict[str, Any]:
+    """The data of a TOML file."""
     expect(path, (str, PathLike), "the path of a .toml file")
     path = Path(path)
     if path.suffix != ".toml" and not path.exists():
@@ -91,13 +96,17 @@ def load_algebra(path: str | Path) -> Algebra:
         hint = f"; ef.{built_in.__name__}() is the built-in algebra" if built_in else ""
         raise ValueError(f"expected the path of a .toml file, found {str(path)!r}{hint}")
     try:
-        data = tomllib.loads(read_bytes(path).decode("utf-8-sig"))
+        return tomllib.loads(read_bytes(path).decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise DefinitionError(path, [f"this is not TOML: {error}"]) from None
-    problems: list[str] = []
-    for name, most in BOUNDS.items():
-        if isinstance(held := data.get(name), list | dict) and len(held) > most:
-            problems.append(f"{name}: expected {most} at most, found {len(held)}")
+
+
+def algebra_of_data(path: Path, data: Mapping[str, Any]) -> Algebra:
+    problems = [
+        f"{name}: expected {most} at most, found {len(held)}"
+        for name, most in BOUNDS.items()
+        if isinstance(held := data.get(name), list | dict) and len(held) > most
+    ]
     if problems:
         raise DefinitionError(path, problems)
     values = _values(data, problems)
@@ -106,15 +115,9 @@ def load_algebra(path: str | Path) -> Algebra:
     problems = [*_header_problems(data), *problems, *_symbol_problems(data, values)]
     if problems:
         raise DefinitionError(path, problems)
+    spellings, levels = data.get("spellings", {}), filter(None, levels)
     try:
-        return Algebra(
-            data["name"],
-            values,
-            operators,
-            data["notation"],
-            data.get("spellings", {}),
-            filter(None, levels),
-        )
+        return Algebra(data["name"], values, operators, data["notation"], spellings, levels)
     except ValueError as error:
         raise DefinitionError(path, [str(error)]) from None
 

@@ -1,10 +1,12 @@
 """The kinds of domains, by the name that files give them."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.data import Place
+from exactformer.domains.definition import DefinitionError, algebra_of_data, read_toml
 from exactformer.domains.domain import Domain
 
 KINDS: dict[str, type[Domain]] = {Algebra.kind: Algebra}
@@ -18,3 +20,16 @@ def read_domain(data: Any) -> Domain:
     if isinstance(data, Mapping) and "kind" in data:
         kind = Place(data["kind"], "kind").one_of(KINDS)
     return KINDS[kind].from_dict(data)
+
+
+def load_domain(path: str | Path) -> Domain:
+    """Read a domain from a TOML file: an algebra as `definition.py` says or, if the file has a
+    `kind`, the data of that kind's `to_dict`.
+    """
+    data = read_toml(path)
+    if "kind" not in data:
+        return algebra_of_data(Path(path), data)
+    try:
+        return read_domain(data)
+    except ValueError as error:
+        raise DefinitionError(Path(path), [str(error)]) from None

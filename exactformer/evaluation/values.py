@@ -207,12 +207,13 @@ class Evaluator:
     # Values of the lines of a file
 
     def line_values(self, path: Path | Part, syntax: Syntax = "native") -> "Iterator[Numbers]":
-        """The values of a file's lines (`-` is standard input) up to the first bad one, many at a
-        time, as numbers; with `keep_going`, of all lines, a negative number for each bad one. At
-        the end, the bad lines are reported as `BadLines`, a ValueError.
+        """The values of a file's lines (`-` is standard input) by tables, up to the first bad line,
+        many at a time, as numbers; with `keep_going`, of all lines, a negative number for each bad
+        one. At the end, the bad lines are reported as `BadLines`, a ValueError.
         """
         on, fast = self.keep_going, self.fast
-        if fast and syntax == "native":
+        assert fast is not None, "`runs` says which of the two ways it is"
+        if syntax == "native":
             from exactformer.engine.rows import all_right
             from exactformer.engine.stream import rows_of_file, window_size
 
@@ -222,7 +223,7 @@ class Evaluator:
                 told, first = (lambda done: tell("bytes", done, size)), first_line_of(path)
                 blocks = rows_of_file(fast, file, told, window, first)
                 yield from (rows.values for rows in all_right(str(path), blocks, keep_going=on))
-        elif fast and syntax == "nangia":
+        elif syntax == "nangia":
             from exactformer.engine.nangia_rows import values_of_file
 
             with Lines.of(path) as file, _bar(path) as tell:
@@ -230,12 +231,9 @@ class Evaluator:
                     yield numbers
                     tell("bytes", file.done, file.size)
         else:
-            numbers = {value: number for number, value in enumerate(self.algebra.values)}
-            for block, right, places, told in self._blocks(path, syntax):
-                outcomes = [] if fast else self.outcomes(right, places, told)
-                found = fast.numbers(right) if fast else [numbers[str(o.value)] for o in outcomes]
+            for block, right, _, _ in self._blocks(path, syntax):
                 values = np.full(len(block), REFUSED, dtype=np.int16)
-                values[[expression is not None for expression in block]] = found
+                values[[expression is not None for expression in block]] = fast.numbers(right)
                 yield values
 
     def line_outcomes(
@@ -256,7 +254,7 @@ class Evaluator:
         with Lines.of(path) as file, _bar(path) as tell:
 
             def parsed(line: bytes, number: int) -> Expression:
-                return read(self.algebra, line, first_line=number)
+                return read(self.domain, line, first_line=number)
 
             checked = Checked(str(path))
             lines = file.read_on(parsed, checked) if self.keep_going else file.read(parsed)
