@@ -8,7 +8,6 @@ import pytest
 import torch
 
 import exactformer as ef
-from exactformer.interp.causal import Node
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model.layers import LAYERS, layer_of
 from exactformer.trace import PlainStep
@@ -146,16 +145,6 @@ def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parenth
 def test_every_layer_is_named_by_some_algebra():
     named = {a.layer(way) for a in (ef.boolean(), ef.boolean_plain()) for way in ("depth", "log")}
     assert named == LAYERS.keys()
-
-
-def test_interventions_by_a_causal_graph_are_for_iterations_by_depth():
-    model = ef.load("boolean/8739")
-    graph = ef.causal_graph(ef.parse(model.algebra, "((1|(~(1&0)))&(~0))"))
-    node = Node(iteration=1, position=8)
-    change = [Intervention(graph, {node: "1"})]
-    assert intervene(model.module(), change) == [graph.effects[node]["1"]]
-    with pytest.raises(ValueError, match="a causal graph counts iterations by depth"):
-        intervene(model.module("log"), change)
 
 
 def test_copies_of_a_module_take_interventions():

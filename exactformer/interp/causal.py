@@ -1,23 +1,34 @@
 """The exact causal graph of a computation: which position at which iteration determines which.
 
 A node is a token in the state: (iteration, position) of where it is written, with iteration 0 for
-the tokens that were read. Values and operators are nodes; so is the value of each span, which
-replaces its operator at the iteration in which the span is among the deepest. An edge leads to that
-value from the operator and from each operand. Parentheses are no nodes: they decide on the edges.
+the tokens that were read. Values and operators are nodes; so is the value of each span that is
+written. An edge leads to that value from every operator and operand that it is computed from.
+Parentheses are no nodes: they decide on the edges. What is written depends on the layer:
+
+    depth    every span, in the iteration in which it is among the deepest, at its operator
+    log      a span in the iteration that its Strahler number says, at its operator. The spans in it
+             that have the same number are composed in that iteration, and never written
+    plain    the same, at its first token. A run of operators of one level is one span, and so is
+             all that has parentheses of its own
 
 The graph is a tree, so all that an intervention does is known: `effect` says what the answer
 becomes when one node is set to anything else. It is found from the algebra's tables alone; the
 model is not asked, and tests compare the two.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from exactformer.domains.algebra import CLOSE, OPEN
+import numpy as np
+
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import EMPTY, Expression
+from exactformer.domains.strahler import Group, enclosed, joined
+from exactformer.model.iterations import Iterations, check_iterations
 
 
 class Node(NamedTuple):
@@ -34,16 +45,44 @@ class Edge(NamedTuple):
     target: Node
 
 
+class Part(NamedTuple):
+    """What becomes one value: an operator and its operands, or a part in parentheses of its own. It
+    is known by its place: the position of the operator, or of that `(`.
+
+    operands   places of the parts and values in it.
+    node       where its value is written, if the iteration of the part around is a later one.
+    first      its first position.
+    last       its last position.
+    """
+
+    operands: tuple[int, ...]
+    node: Node
+    first: int
+    last: int
+
+
+Parts = dict[int, Part]  # by their places; each comes after those in it
+
+
 @dataclass(frozen=True)
 class CausalGraph:
     """The causal graph of one expression.
 
+    layer     name of the layer that it is about.
+    parts     of the expression, also those that are never written.
+    values    of these and of the values that were read, as indices, by their places.
+    written   the nodes of those that are written or were read.
     tokens    what stands at each node: a value or an operator.
-    causes    of the value of each span: its operator, then its operands in order.
+    causes    of the value of each span that is written: all that it is computed from; where nothing
+              is composed, its operator, then its operands in order.
     answer    the node of the answer.
     """
 
     expression: Expression
+    layer: str
+    parts: Parts = field(repr=False)
+    values: dict[int, int] = field(repr=False)
+    written: dict[int, Node] = field(repr=False)
     tokens: dict[Node, str]
     causes: dict[Node, tuple[Node, ...]]
     answer: Node
@@ -72,25 +111,28 @@ class CausalGraph:
     def effects(self) -> dict[Node, dict[str, str]]:
         """The answer for each token that a node can be set to, with everything it does not
         determine unchanged. A value may become any other value, an operator any with the same
-        number of operands.
+        number of operands; in plain notation one of its own level, since others group differently.
         """
-        values, operators = self.expression.algebra.values, self.expression.algebra.operators
-        symbols = {op.symbol: op for op in operators}
-        index = {value: i for i, value in enumerate(values)}
-        found = {self.answer: {value: value for value in values}}
-        for node in reversed(self.causes):  # a span comes after those in it
-            operator, *operands = self.causes[node]
-            held = [index[self.tokens[operand]] for operand in operands]
-            after = found[node]
-            fits = {symbol: op for symbol, op in symbols.items() if op.takes(len(held))}
-            found[operator] = {symbol: after[values[op(held)]] for symbol, op in fits.items()}
-            own = symbols[self.tokens[operator]]
-            for i, operand in enumerate(operands):
-                found[operand] = {
-                    value: after[values[own([*held[:i], place, *held[i + 1 :]])]]
-                    for value, place in index.items()
+        algebra, values = self.expression.algebra, self.expression.algebra.values
+        operators = {op.symbol: op for op in algebra.operators}
+        after = {next(reversed(self.parts), 0): {value: value for value in values}}
+        found: dict[Node, dict[str, str]] = {}
+        for place, part in reversed(self.parts.items()):
+            held, node = [self.values[operand] for operand in part.operands], Node(0, place)
+            if node not in self.tokens:  # parentheses around one part
+                after[part.operands[0]] = after[place]
+                continue
+            own, n = operators[self.tokens[node]], len(held)
+            level = _level(algebra, own.symbol, n)
+            fits = [op for op in operators.values() if op.takes(n)]
+            fits = [op for op in fits if _level(algebra, op.symbol, n) == level]
+            found[node] = {op.symbol: after[place][values[op(held)]] for op in fits}
+            for i, operand in enumerate(part.operands):
+                after[operand] = {
+                    value: after[place][values[own([*held[:i], index, *held[i + 1 :]])]]
+                    for index, value in enumerate(values)
                 }
-        return found
+        return found | {node: after[place] for place, node in self.written.items()}
 
     @cached_property
     def decisive(self) -> frozenset[Node]:
@@ -127,36 +169,138 @@ def with_ancestors(node: Node, causes: Mapping[Node, Iterable[Node]]) -> set[Nod
     return found
 
 
-def causal_graph(expression: Expression) -> CausalGraph:
-    """The causal graph of an expression, as the paper's layer evaluates it: deepest spans first."""
+def causal_graph(expression: Expression, iterations: Iterations = "depth") -> CausalGraph:
+    """The causal graph of an expression, as the layer for these iterations evaluates it; in plain
+    notation with the levels that are declared, and the same for both.
+    """
     expect(expression, Expression, "an Expression, which parse makes of text")
-    expression.algebra.require_parentheses("a causal graph")
-    algebra, depth = expression.algebra, expression.depth
-    index = {value: i for i, value in enumerate(algebra.values)}
-    tokens: dict[Node, str] = {}
-    causes: dict[Node, tuple[Node, ...]] = {}
-    enclosing: list[tuple[Node | None, list[Node]]] = []  # spans that are still open
-    operator: Node | None = None
-    operands: list[Node] = []
+    check_iterations(iterations)
+    algebra, layer = expression.algebra, expression.domain.layer(iterations)
+    ids, parts = expression.positions.tolist(), PARTS[layer](expression)
+    read = {place: Node(0, place) for place, token in enumerate(ids) if token >= FIRST_VALUE}
+    rules, first = algebra.operators, algebra.first_operator
+    values = {at: ids[at] - FIRST_VALUE for at in read if ids[at] < first}
+    written = {at: read[at] for at in values}
+    for place, part in parts.items():
+        held = [values[operand] for operand in part.operands]
+        is_operator = place in read  # or else parentheses around one part
+        values[place] = rules[ids[place] - first](held) if is_operator else held[0]
+    root = next(reversed(parts), 0)
+    within, causes = {root: root}, {}  # the written part that each part belongs to; its causes
+    for place, part in reversed(parts.items()):
+        own = within[place]
+        if own == place:
+            written[place], causes[place] = part.node, []
+        causes[own] += [read[place]] if place in read else []
+        for operand in part.operands:
+            inner = parts.get(operand)
+            composed = inner is not None and inner.node.iteration == part.node.iteration
+            within[operand] = own if composed else operand
+            causes[own] += [] if composed else [inner.node if inner else read[operand]]
+    ends = [(at, node, algebra.vocabulary[ids[at]]) for at, node in read.items()]
+    ends += [(parts[at].last, parts[at].node, algebra.values[values[at]]) for at in causes]
+    return CausalGraph(
+        expression,
+        layer,
+        parts,
+        values,
+        written,
+        {node: token for _, node, token in sorted(ends)},  # in the order in which they end
+        {parts[at].node: tuple(causes[at]) for at in parts if at in causes},
+        written[root],
+    )
+
+
+def _level(algebra: Algebra, symbol: str, operands: int) -> list[int]:
+    """The number of the level of precedence of an operator's use, if there are levels."""
+    return [
+        number
+        for number, level in enumerate(algebra.precedence)
+        if symbol in level.operators and level.direction.operands == operands
+    ]
+
+
+def _parenthesized(expression: Expression, iteration: Callable[[list[int], int], int]) -> Parts:
+    """The parts of an expression with parentheses around each span, whose iteration is found from
+    those of its operands and from how many spans are around it.
+    """
+    parts: Parts = {}
+    enclosing: list[tuple[int, list[int], int]] = []  # spans that are still open
+    operator, operands, opened = -1, [], 0
     for position, token in enumerate(expression.positions.tolist()):
-        if token == EMPTY:
-            continue
         if token == OPEN:
-            enclosing.append((operator, operands))
-            operator, operands = None, []
+            enclosing.append((operator, operands, opened))
+            operator, operands, opened = -1, [], position
         elif token == CLOSE:
-            assert operator is not None, "an Expression has an operator in each span"
-            rule = algebra.operators[algebra.token_ids[tokens[operator]] - algebra.first_operator]
-            node = Node(depth - len(enclosing) + 1, operator.position)
-            tokens[node] = algebra.values[rule([index[tokens[operand]] for operand in operands])]
-            causes[node] = (operator, *operands)
-            operator, operands = enclosing.pop()
-            operands.append(node)
-        else:
-            node = Node(0, position)
-            tokens[node] = algebra.vocabulary[token]
-            if token < algebra.first_operator:
-                operands.append(node)
-            else:
-                operator = node
-    return CausalGraph(expression, tokens, causes, operands[0])
+            numbers = [parts[o].node.iteration if o in parts else 0 for o in operands]
+            node = Node(iteration(numbers, len(enclosing)), operator)
+            parts[operator] = Part(tuple(operands), node, opened, position)
+            place = operator
+            operator, operands, opened = enclosing.pop()
+            operands.append(place)
+        elif token >= expression.algebra.first_operator:
+            operator = position
+        elif token != EMPTY:
+            operands.append(position)
+    return parts
+
+
+def _by_depth(expression: Expression) -> Parts:
+    depth = expression.depth
+    return _parenthesized(expression, lambda numbers, nesting: depth - nesting + 1)
+
+
+def _by_logarithm(expression: Expression) -> Parts:
+    def number(numbers: list[int], nesting: int) -> int:
+        return max(1, max(numbers) + (numbers.count(max(numbers)) > 1))
+
+    return _parenthesized(expression, number)
+
+
+class _Read(NamedTuple):
+    """A part of a text in plain notation: its place, first and last position."""
+
+    place: int
+    first: int
+    last: int
+    group: Group
+
+
+def _by_precedence(expression: Expression) -> Parts:
+    algebra, ids = expression.algebra, expression.ids
+    parts: Parts = {}
+    in_run: set[int] = set()  # places of parts that belong to the run around
+    values = iter(np.flatnonzero((ids >= FIRST_VALUE) & (ids < algebra.first_operator)).tolist())
+
+    def value(token: int) -> _Read:
+        place = next(values)
+        return _Read(place, place, place, Group(0))
+
+    def add(read: _Read, *operands: _Read) -> _Read:
+        node = Node(read.group.number, read.first)
+        parts[read.place] = Part(tuple(o.place for o in operands), node, read.first, read.last)
+        return read
+
+    def apply(applied: Applied, operands: list[_Read]) -> _Read:
+        in_run.update(o.place for o in operands if o.group.level == applied.level)
+        group = joined(applied, [operand.group for operand in operands])
+        first = min(applied.place, operands[0].first)
+        return add(_Read(applied.place, first, operands[-1].last, group), *operands)
+
+    def enclose(read: _Read) -> _Read:
+        first = read.first - 1
+        return add(_Read(first, first, read.last + 1, enclosed(read.group)), read)
+
+    climb(algebra, ids.tolist(), value, apply, enclose)
+    for part in reversed(parts.values()):
+        for operand in in_run.intersection(part.operands):
+            inner = parts[operand]
+            parts[operand] = inner._replace(node=inner.node._replace(iteration=part.node.iteration))
+    return parts
+
+
+PARTS: dict[str, Callable[[Expression], Parts]] = {  # by layer
+    "depth": _by_depth,
+    "log": _by_logarithm,
+    "plain": _by_precedence,
+}

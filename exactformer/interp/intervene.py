@@ -25,11 +25,12 @@ def intervene(module: LayerModule, interventions: Sequence[Intervention]) -> lis
 
     All run at once: the iterations of a batch are counted from the same start.
     """
-    if module.layer != LAYERS["depth"]:
-        raise ValueError(
-            "a causal graph counts iterations by depth: expected model.module(), found a module "
-            "of another layer"
-        )
+    for graph, _ in interventions:
+        if LAYERS[graph.layer] != module.layer:
+            raise ValueError(
+                f"expected causal graphs of the module's layer, found one of the layer "
+                f"{graph.layer!r}: causal_graph and module take the same iterations"
+            )
     if not interventions:
         return []
     algebra, weights = module.algebra, module.weights
