@@ -8,7 +8,7 @@ import pytest
 import exactformer as ef
 from exactformer.domains.catalog import boolean
 from exactformer.domains.sampling import draw, enumerate_depth
-from exactformer.interp.causal import CausalGraph, causal_graph
+from exactformer.interp.causal import CausalGraph, Node, causal_graph
 from exactformer.interp.intervene import Intervention, intervene
 from tests.algebras import ALGEBRAS, KLEENE
 from tests.interventions import alternatives, changed, drawn, expected
@@ -145,15 +145,15 @@ def test_what_is_composed_is_never_written():
     graph = causal_graph(ef.parse(ef.boolean(), text), "log")
     assert [node for node in graph.tokens if node.iteration] == [(1, 3), (1, 15), (2, 13)]
     left = ["1", "|", "~", "1", "&", "0"]
-    assert sorted(graph.tokens[node] for node in graph.causes[(1, 3)]) == sorted(left)
+    assert sorted(graph.tokens[node] for node in graph.causes[Node(1, 3)]) == sorted(left)
 
 
 def test_a_run_of_one_level_is_one_span_and_its_operators_are_exchanged_within_the_level():
     graph = causal_graph(ef.parse(MODULO7, "1-2+3*(4)-5"))
     assert [node for node in graph.tokens if node.iteration] == [(1, 0)]
-    assert graph.effects[(0, 1)].keys() == {"+", "-"}
-    assert graph.effects[(0, 5)].keys() == {"*"}
-    assert graph.effects[(0, 1)]["+"] == ef.oracle(ef.parse(MODULO7, "1+2+3*(4)-5"))
+    assert graph.effects[Node(0, 1)].keys() == {"+", "-"}
+    assert graph.effects[Node(0, 5)].keys() == {"*"}
+    assert graph.effects[Node(0, 1)]["+"] == ef.oracle(ef.parse(MODULO7, "1+2+3*(4)-5"))
 
 
 def test_graph_and_module_are_of_the_same_layer():

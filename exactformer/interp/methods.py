@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.interp.causal import Edge, Node, causal_graph
 from exactformer.interp.module import LayerModule
@@ -126,6 +127,7 @@ def linear_probe(runs: _Runs, t: int) -> Shares:
 
 
 def _weigh(
+    name: str,
     method: Callable[[_Runs, int], Shares],
     module: LayerModule,
     expression: Expression,
@@ -133,6 +135,7 @@ def _weigh(
     rng: np.random.Generator,
 ) -> Weighted:
     """The edges that a method finds, with their weights, from `count` variants of an expression."""
+    require_capability(name, module.domain, module.iterations)
     runs = _Runs(module, expression, count, rng)
     return {
         Edge(runs.node(t - 1, p), Node(t, q)): share
@@ -142,9 +145,12 @@ def _weigh(
 
 
 METHODS = {
-    "activation patching": partial(_weigh, activation_patching),
-    "edge attribution": partial(_weigh, edge_attribution),
-    "linear probe": partial(_weigh, linear_probe),
+    name: partial(_weigh, name, method)
+    for name, method in {
+        "activation patching": activation_patching,
+        "edge attribution": edge_attribution,
+        "linear probe": linear_probe,
+    }.items()
 }
 
 
