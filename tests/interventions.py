@@ -18,7 +18,7 @@ def changed(graph: CausalGraph, node: Node, token: str) -> Expression:
     algebra, positions = expression.algebra, expression.positions.tolist()
     start = stop = node.position
     if node.iteration and algebra.precedence:
-        (part,) = (part for at, part in graph.parts.items() if graph.written.get(at) == node)
+        part = next(part for part in reversed(graph.parts.values()) if part.node == node)
         start, stop = part.first, part.last
     elif node.iteration:  # outwards to the parentheses around
         level = 0

@@ -46,16 +46,18 @@ class Edge(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What becomes one value: an operator and its operands, or a part in parentheses of its own. It
-    is known by its place: the position of the operator, or of that `(`.
+    """What has one value: a value that is read, an operator with its operands, or a pair of
+    parentheses around one part. Its place is that of the value, of the operator or of the `(`.
 
-    operands   places of the parts and values in it.
-    node       where its value is written, if the iteration of the part around is a later one.
+    operands   places of the parts in it.
+    value      its index.
+    node       where it is written, unless the part around has the same iteration.
     first      its first position.
     last       its last position.
     """
 
     operands: tuple[int, ...]
+    value: int
     node: Node
     first: int
     last: int
@@ -69,9 +71,7 @@ class CausalGraph:
     """The causal graph of one expression.
 
     layer     name of the layer that it is about.
-    parts     of the expression, also those that are never written.
-    values    of these and of the values that were read, as indices, by their places.
-    written   the nodes of those that are written or were read.
+    parts     of the expression, also those whose values are never written.
     tokens    what stands at each node: a value or an operator.
     causes    of the value of each span that is written: all that it is computed from; where nothing
               is composed, its operator, then its operands in order.
@@ -81,8 +81,6 @@ class CausalGraph:
     expression: Expression
     layer: str
     parts: Parts = field(repr=False)
-    values: dict[int, int] = field(repr=False)
-    written: dict[int, Node] = field(repr=False)
     tokens: dict[Node, str]
     causes: dict[Node, tuple[Node, ...]]
     answer: Node
@@ -115,24 +113,27 @@ class CausalGraph:
         """
         algebra, values = self.expression.algebra, self.expression.algebra.values
         operators = {op.symbol: op for op in algebra.operators}
-        after = {next(reversed(self.parts), 0): {value: value for value in values}}
+        after = {next(reversed(self.parts)): {value: value for value in values}}
         found: dict[Node, dict[str, str]] = {}
-        for place, part in reversed(self.parts.items()):
-            held, node = [self.values[operand] for operand in part.operands], Node(0, place)
-            if node not in self.tokens:  # parentheses around one part
-                after[part.operands[0]] = after[place]
+        for place, part in reversed(self.parts.items()):  # so the outer ones come first
+            if part.node in self.tokens:
+                found.setdefault(part.node, after[place])
+            held, node = [self.parts[operand].value for operand in part.operands], Node(0, place)
+            if (own := operators.get(self.tokens.get(node, ""))) is None:  # a value, or parentheses
+                after |= dict.fromkeys(part.operands, after[place])
                 continue
-            own, n = operators[self.tokens[node]], len(held)
-            level = _level(algebra, own.symbol, n)
-            fits = [op for op in operators.values() if op.takes(n)]
-            fits = [op for op in fits if _level(algebra, op.symbol, n) == level]
-            found[node] = {op.symbol: after[place][values[op(held)]] for op in fits}
+            level = _level(algebra, own.symbol, len(held))
+            found[node] = {
+                op.symbol: after[place][values[op(held)]]
+                for op in algebra.operators
+                if op.takes(len(held)) and _level(algebra, op.symbol, len(held)) == level
+            }
             for i, operand in enumerate(part.operands):
                 after[operand] = {
                     value: after[place][values[own([*held[:i], index, *held[i + 1 :]])]]
                     for index, value in enumerate(values)
                 }
-        return found | {node: after[place] for place, node in self.written.items()}
+        return found
 
     @cached_property
     def decisive(self) -> frozenset[Node]:
@@ -177,37 +178,30 @@ def causal_graph(expression: Expression, iterations: Iterations = "depth") -> Ca
     check_iterations(iterations)
     algebra, layer = expression.algebra, expression.domain.layer(iterations)
     ids, parts = expression.positions.tolist(), PARTS[layer](expression)
-    read = {place: Node(0, place) for place, token in enumerate(ids) if token >= FIRST_VALUE}
-    rules, first = algebra.operators, algebra.first_operator
-    values = {at: ids[at] - FIRST_VALUE for at in read if ids[at] < first}
-    written = {at: read[at] for at in values}
-    for place, part in parts.items():
-        held = [values[operand] for operand in part.operands]
-        is_operator = place in read  # or else parentheses around one part
-        values[place] = rules[ids[place] - first](held) if is_operator else held[0]
-    root = next(reversed(parts), 0)
-    within, causes = {root: root}, {}  # the written part that each part belongs to; its causes
+    operators = {
+        at: algebra.vocabulary[i] for at, i in enumerate(ids) if i >= algebra.first_operator
+    }
+    tokens = [(at, Node(0, at), symbol) for at, symbol in operators.items()]
+    root = next(reversed(parts))
+    within = {root: root}  # the part that is written and has each part in it, or is it
+    causes: dict[int, list[Node]] = {}
     for place, part in reversed(parts.items()):
         own = within[place]
         if own == place:
-            written[place], causes[place] = part.node, []
-        causes[own] += [read[place]] if place in read else []
+            tokens.append((part.last, part.node, algebra.values[part.value]))
+            causes[own] = []
+        causes[own] += [Node(0, place)] if place in operators else []
         for operand in part.operands:
-            inner = parts.get(operand)
-            composed = inner is not None and inner.node.iteration == part.node.iteration
+            composed = parts[operand].node.iteration == part.node.iteration
             within[operand] = own if composed else operand
-            causes[own] += [] if composed else [inner.node if inner else read[operand]]
-    ends = [(at, node, algebra.vocabulary[ids[at]]) for at, node in read.items()]
-    ends += [(parts[at].last, parts[at].node, algebra.values[values[at]]) for at in causes]
+            causes[own] += [] if composed else [parts[operand].node]
     return CausalGraph(
         expression,
         layer,
         parts,
-        values,
-        written,
-        {node: token for _, node, token in sorted(ends)},  # in the order in which they end
-        {parts[at].node: tuple(causes[at]) for at in parts if at in causes},
-        written[root],
+        {node: token for _, node, token in sorted(tokens)},  # in the order in which they end
+        {part.node: tuple(causes[at]) for at, part in parts.items() if causes.get(at)},
+        parts[root].node,
     )
 
 
@@ -224,25 +218,33 @@ def _parenthesized(expression: Expression, iteration: Callable[[list[int], int],
     """The parts of an expression with parentheses around each span, whose iteration is found from
     those of its operands and from how many spans are around it.
     """
-    parts: Parts = {}
+    algebra, parts = expression.algebra, {}
     enclosing: list[tuple[int, list[int], int]] = []  # spans that are still open
+    ids = expression.positions.tolist()
     operator, operands, opened = -1, [], 0
-    for position, token in enumerate(expression.positions.tolist()):
+    for position, token in enumerate(ids):
         if token == OPEN:
             enclosing.append((operator, operands, opened))
             operator, operands, opened = -1, [], position
         elif token == CLOSE:
-            numbers = [parts[o].node.iteration if o in parts else 0 for o in operands]
+            rule = algebra.operators[ids[operator] - algebra.first_operator]
+            value = rule([parts[operand].value for operand in operands])
+            numbers = [parts[operand].node.iteration for operand in operands]
             node = Node(iteration(numbers, len(enclosing)), operator)
-            parts[operator] = Part(tuple(operands), node, opened, position)
+            parts[operator] = Part(tuple(operands), value, node, opened, position)
             place = operator
             operator, operands, opened = enclosing.pop()
             operands.append(place)
-        elif token >= expression.algebra.first_operator:
+        elif token >= algebra.first_operator:
             operator = position
         elif token != EMPTY:
+            parts[position] = _read(position, token)
             operands.append(position)
     return parts
+
+
+def _read(place: int, token: int) -> Part:
+    return Part((), token - FIRST_VALUE, Node(0, place), place, place)
 
 
 def _by_depth(expression: Expression) -> Parts:
@@ -257,41 +259,37 @@ def _by_logarithm(expression: Expression) -> Parts:
     return _parenthesized(expression, number)
 
 
-class _Read(NamedTuple):
-    """A part of a text in plain notation: its place, first and last position."""
-
-    place: int
-    first: int
-    last: int
-    group: Group
-
-
 def _by_precedence(expression: Expression) -> Parts:
     algebra, ids = expression.algebra, expression.ids
     parts: Parts = {}
+    groups: dict[int, Group] = {}
     in_run: set[int] = set()  # places of parts that belong to the run around
     values = iter(np.flatnonzero((ids >= FIRST_VALUE) & (ids < algebra.first_operator)).tolist())
 
-    def value(token: int) -> _Read:
+    def read(token: int) -> int:
         place = next(values)
-        return _Read(place, place, place, Group(0))
+        parts[place], groups[place] = _read(place, token), Group(0)
+        return place
 
-    def add(read: _Read, *operands: _Read) -> _Read:
-        node = Node(read.group.number, read.first)
-        parts[read.place] = Part(tuple(o.place for o in operands), node, read.first, read.last)
-        return read
+    def apply(applied: Applied, operands: list[int]) -> int:
+        place, held = applied.place, [parts[operand] for operand in operands]
+        in_run.update(o for o in operands if groups[o].level == applied.level)
+        groups[place] = joined(applied, [groups[operand] for operand in operands])
+        value = algebra.operators[applied.token - algebra.first_operator]([p.value for p in held])
+        first = min(place, held[0].first)
+        node = Node(groups[place].number, first)
+        parts[place] = Part(tuple(operands), value, node, first, held[-1].last)
+        return place
 
-    def apply(applied: Applied, operands: list[_Read]) -> _Read:
-        in_run.update(o.place for o in operands if o.group.level == applied.level)
-        group = joined(applied, [operand.group for operand in operands])
-        first = min(applied.place, operands[0].first)
-        return add(_Read(applied.place, first, operands[-1].last, group), *operands)
+    def enclose(inner: int) -> int:
+        part = parts[inner]
+        place = part.first - 1
+        groups[place] = enclosed(groups[inner])
+        node = Node(groups[place].number, place)
+        parts[place] = Part((inner,), part.value, node, place, part.last + 1)
+        return place
 
-    def enclose(read: _Read) -> _Read:
-        first = read.first - 1
-        return add(_Read(first, first, read.last + 1, enclosed(read.group)), read)
-
-    climb(algebra, ids.tolist(), value, apply, enclose)
+    climb(algebra, ids.tolist(), read, apply, enclose)
     for part in reversed(parts.values()):
         for operand in in_run.intersection(part.operands):
             inner = parts[operand]
