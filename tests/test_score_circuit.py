@@ -89,8 +89,8 @@ def test_activation_patching_sees_all_that_is_written_in_every_layer(algebra, it
         found = METHODS["activation patching"](module, expression, 16, rng)
         assert {target for _, target in found} == truth.causes.keys()
         assert above(found, 0.0) <= truth.edges
-    with pytest.raises(ValueError, match="edge attribution: not for"):
-        METHODS["edge attribution"](module, expression, 16, rng)
+        with pytest.raises(ValueError, match="edge attribution: not for"):
+            METHODS["edge attribution"](module, expression, 16, rng)
 
 
 def test_a_threshold_is_chosen_by_f1():

@@ -1,7 +1,7 @@
-"""What cannot be done in every notation, or with either way to iterate; why not, and what to use.
+"""The table of all that can be asked, with the layers in which it cannot be had, and why not.
 
-This is the one table of what is refused because of the layer that reads a text: whoever cannot do a
-thing for each layer asks `require_capability` first. `docs/capabilities.md` is made from it.
+It is the only place that refuses anything because of a notation or a way to iterate: whoever cannot
+do a thing in each layer asks `require_capability` first. `docs/capabilities.md` is made from it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Refusal(NamedTuple):
 
 
 class Capability(NamedTuple):
-    """Something that can be asked of a model or an algebra.
+    """A capability of models or of algebras.
 
     what      what it is: the beginning of a message.
     reached   commands and functions that do it.

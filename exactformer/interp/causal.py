@@ -46,8 +46,9 @@ class Edge(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What has one value: a value that is read, an operator with its operands, or a pair of
-    parentheses around one part. Its place is that of the value, of the operator or of the `(`.
+    """A part of an expression with one value: a value that is read, an operator with its operands,
+    or a pair of parentheses around one part. Its place is that of the value, the operator or the
+    `(`.
 
     operands   places of the parts in it.
     value      its index.
