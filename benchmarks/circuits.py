@@ -15,6 +15,7 @@ import time
 import numpy as np
 from reports import heading, log, parser
 
+from exactformer.domains.capabilities import refusal
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.methods import METHODS, above, best_threshold
 from exactformer.interp.score import CircuitScore, score_circuit
@@ -39,10 +40,13 @@ def main() -> int:
     known, rows = models(), []
     for name in known if chosen.models == "all" else FEW:
         model = known[name]()
-        module = model.module(straight_through=True)
+        module = model.module(straight_through=not refusal("gradients", model.domain))
         cells, began = [name], time.monotonic()
         train, test = (split(model.algebra, which, chosen.count) for which in ("train", "test"))
-        for find in METHODS.values():
+        for method, find in METHODS.items():
+            if refusal(method, model.domain):
+                cells.append("–")
+                continue
             rng = np.random.default_rng(0)
             found = [find(module, expression, chosen.variants, rng) for expression in train]
             threshold = best_threshold(found, [causal_graph(e).edges for e in train])

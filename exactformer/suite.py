@@ -10,7 +10,7 @@ from typing import Literal
 
 from exactformer.api import Model, construct, load
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import CATALOG, arithmetic, boolean, listops
+from exactformer.domains.catalog import BUILT_IN, CATALOG, arithmetic, listops
 from exactformer.domains.expression import Expression
 from exactformer.problems.draw import expressions
 from exactformer.training.run import train_seeds
@@ -31,7 +31,8 @@ def models() -> dict[str, Callable[[], Model]]:
     `constructed/ALGEBRA` are written down, for algebras of graded size. `dense/ALGEBRA` are the
     same behind a random rotation of the state, in which no coordinate is a token.
     """
-    algebras: list[Algebra] = [boolean(), listops(), listops(10), *map(arithmetic, GRADED)]
+    algebras: list[Algebra] = [make() for make in BUILT_IN.values()]
+    algebras += [listops(10), *map(arithmetic, GRADED)]
     found: dict[str, Callable[[], Model]] = {}
     for task in CATALOG:
         for name in shipped_names(task):

@@ -206,9 +206,3 @@ def test_what_is_no_expression_of_the_model_is_refused():
         model.module().encode([ef.parse(ef.arithmetic(), "(1+2)")])
     with pytest.raises(TypeError, match="expected a list of expressions"):
         model.module().encode("(1&0)")
-
-
-def test_a_notation_that_leaves_parentheses_out_is_refused():
-    with pytest.raises(ValueError, match=r"a graph is for .*'boolean-plain' is in plain notation"):
-        ef.boolean_plain().require_parentheses("a graph")
-    MODULO_7.require_parentheses("a graph")

@@ -107,7 +107,10 @@ def with_dense_vectors() -> ef.Model:
 UNCOVERED = {
     "units": (lambda: ef.construct(ef.listops(None)), "found units"),
     "dense": (with_dense_vectors, "found dense vectors"),
-    "plain": (lambda: ef.construct(ef.boolean_plain()), "found plain"),
+    "plain": (
+        lambda: ef.construct(ef.boolean_plain()),
+        "not for 'boolean-plain' in plain",
+    ),
     "wide": (wide, "routed sums may be larger than every format holds"),
 }
 

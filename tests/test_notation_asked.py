@@ -18,11 +18,17 @@ DECIDE = {
     "domains/strahler.py": "the Strahler number, with an account of each way to group",
     "domains/formats/nangia.py": "the ListOps data are for prefix notation",
     "export/huggingface.py": "words of a model's card",
-    "verify/coq.py": "the notations that the extracted checker reads",
     "problems/folders.py": "words of a data set's card",
 }
 # Tables by layer, of which one has the name of the notation that it reads.
-BY_LAYER = {"model/layers.py", "model/iterations.py", "engine/build.py", "trace/runs.py"}
+BY_LAYER = {
+    "domains/capabilities.py",
+    "interp/causal.py",
+    "model/layers.py",
+    "model/iterations.py",
+    "engine/build.py",
+    "trace/runs.py",
+}
 # The same words for something else, or the notation of an algebra that is made there.
 OTHER_MEANINGS = {"domains/catalog.py", "domains/precedence.py", "explorer/page.py"}
 

@@ -88,7 +88,7 @@ def test_what_is_drawn_is_scored(domain):
         drawn = output("sample", domain, *arguments)
         assert ("(" in drawn.splitlines()[0]) or share == "0"
         assert "30 of 30 rows right" in output("score", domain, "-", stdin=drawn.encode())
-    assert "a share of parentheses is for plain notation" in refused(
+    assert "a share of parentheses that are not needed: not for" in refused(
         "sample", "boolean", "--parentheses", "0.5"
     )
 
@@ -118,7 +118,7 @@ def test_weights_are_written_certified_and_verified(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["bench", "boolean-plain"], "expected some of boolean, arithmetic, listops"),
+        (["bench", "boolean-plain"], "measurements beside other programs: not for"),
         (["eval", "boolean-plain", "1", "--syntax", "nangia"], "the notation of ListOps is for"),
         (
             ["sample", "boolean-plain", "--format", "lra"],

@@ -117,7 +117,7 @@ def test_spans_that_were_not_learned_get_no_levels():
 @pytest.mark.parametrize(
     ("method", "settings", "message"),
     [
-        ("end-to-end", {}, "expected the method staged or sure for 'boolean-plain'"),
+        ("end-to-end", {}, "training end to end: not for 'boolean-plain'"),
         ("staged", {"estimator": "gumbel"}, "search or score, which can learn the gate of levels"),
         ("staged", {"level_texts": 0}, "expected level_texts of 1 or more, found 0"),
     ],

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import exactformer as ef
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.interp.causal import CausalGraph, causal_graph
 from exactformer.interp.methods import METHODS, above, best_threshold, variants
 from exactformer.interp.score import CircuitScore, score_circuit
@@ -77,6 +77,22 @@ def test_methods_find_true_edges(name):
     assert all(parameter.grad is None for parameter in module.parameters())
 
 
+@pytest.mark.parametrize(
+    ("algebra", "iterations"),
+    [(ef.boolean(), "log"), (ef.listops(), "log"), (ef.arithmetic_plain(), "depth")],
+    ids=lambda asked: str(getattr(asked, "name", asked)),
+)
+def test_activation_patching_sees_all_that_is_written_in_every_layer(algebra, iterations):
+    module, rng = ef.construct(algebra).module(iterations), np.random.default_rng(0)
+    for expression in ef.draw(algebra, 4, 5, rng):
+        truth = causal_graph(expression, iterations)
+        found = METHODS["activation patching"](module, expression, 16, rng)
+        assert {target for _, target in found} == truth.causes.keys()
+        assert above(found, 0.0) <= truth.edges
+        with pytest.raises(ValueError, match="edge attribution: not for"):
+            METHODS["edge attribution"](module, expression, 16, rng)
+
+
 def test_a_threshold_is_chosen_by_f1():
     graph = graph_of(ef.construct(ef.boolean()), "((1|0)&(~0))")
     true, (other, *_) = (
@@ -91,10 +107,10 @@ def test_a_threshold_is_chosen_by_f1():
 def test_the_suite_is_exact_and_its_splits_do_not_overlap():
     known = models()
     assert {f"{task}/{seed}" for task in CATALOG for seed in (7520, 8739)} < known.keys()
-    assert len(known) == 32 + 3 + 2 * 9
-    for name in ("constructed/arithmetic-mod-13", "dense/arithmetic-mod-2"):
+    assert len(known) == 32 + 3 + 2 * 11
+    for name in ("constructed/arithmetic-mod-13", "dense/arithmetic-mod-2", "dense/boolean-plain"):
         assert known[name]().certify().verdict == "exact"
-    for make in CATALOG.values():
+    for make in BUILT_IN.values():
         train, test = ({str(e) for e in split(make(), which, 20)} for which in ("train", "test"))
         assert not train & test
         assert len(split(make(), "test", 20)) == 80

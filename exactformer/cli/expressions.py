@@ -157,10 +157,10 @@ def sample(
                 )
             expressions, write = draw_long_range(count, rng), format_nangia
         elif format != "tsv" or depths is not None or out is not None:
-            if parentheses is not None:
-                raise ValueError("rows of all columns are drawn without --parentheses")
             several = [exact] if depths is None else read_depths(depths)
-            rows = problems(domain, several, count, seed, balanced=balanced)
+            rows = problems(
+                domain, several, count, seed, balanced=balanced, parentheses=parentheses
+            )
             _write_rows(_told(rows, tell, count * len(several)), format, out, as_json)
             return
         elif balanced:

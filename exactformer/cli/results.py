@@ -9,7 +9,8 @@ from typing import Annotated
 from typer import Argument, BadParameter, Option
 
 from exactformer.cli.app import Json, app
-from exactformer.domains.catalog import CATALOG
+from exactformer.domains.capabilities import require_capability
+from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.domains.data import suggestion
 
 
@@ -60,6 +61,8 @@ def bench(
 ) -> None:
     """Measure speed and memory of the engine beside its rivals, in one table."""
     chosen = list(dict.fromkeys(domains or CATALOG))
+    for name in BUILT_IN.keys() & chosen:
+        require_capability("bench", BUILT_IN[name]())
     _require_known(chosen, CATALOG)
     from exactformer.bench import table
     from exactformer.paper.files import write

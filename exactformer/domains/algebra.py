@@ -278,14 +278,6 @@ class Algebra(Domain):
             == (full.notation, full.values, full.operators)
         )
 
-    def require_parentheses(self, what: str) -> None:
-        """Raise a ValueError in plain notation, for callers that only handle full parentheses."""
-        if self.parenthesized is not self:
-            raise ValueError(
-                f"{what} is for fully parenthesized expressions, in infix or prefix notation: "
-                f"{self.name!r} is in {self.notation} notation"
-            )
-
     def layer(self, iterations: str) -> str:
         """The name of the layer that reads its expressions: plain notation has one of its own."""
         return self.notation.layer or iterations

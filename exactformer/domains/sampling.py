@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import AN_ALGEBRA, CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
@@ -116,9 +117,7 @@ def draw(
         texts = (write(tree.ids, rng.random(len(tree)) < share) for tree in trees)
         return [Expression(algebra, ids) for ids in texts]
     if parentheses is not None:
-        raise ValueError(
-            f"a share of parentheses is for plain notation; {algebra.name!r} is {algebra.notation}"
-        )
+        require_capability("parentheses", algebra)
     if count == 0:
         return []
     _require_feasible(algebra, depth, count, leaf)

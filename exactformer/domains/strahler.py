@@ -46,16 +46,11 @@ def _by_parentheses(expression: Expression) -> int:
 
 
 def _by_precedence(expression: Expression) -> int:
-    return climb(
-        expression.algebra,
-        expression.ids.tolist(),
-        value=lambda token: _Part(0),
-        apply=_run,
-        enclose=lambda part: _Part(max(1, part.number)),
-    ).number
+    ids = expression.ids.tolist()
+    return climb(expression.algebra, ids, lambda token: Group(0), joined, enclosed).number
 
 
-class _Part(NamedTuple):
+class Group(NamedTuple):
     """A part of a text in plain notation. If it is a run of operators of one level, `level` is that
     level, `largest` the largest number among the run's operands, and `having` how many have it.
     """
@@ -66,7 +61,7 @@ class _Part(NamedTuple):
     having: int = 0
 
 
-def _run(operator: Applied, operands: list[_Part]) -> _Part:
+def joined(operator: Applied, operands: list[Group]) -> Group:
     """Apply an operator: an operand that is a run of the same level becomes part of this run."""
     numbers = [
         (part.largest, part.having) if part.level == operator.level else (part.number, 1)
@@ -74,7 +69,12 @@ def _run(operator: Applied, operands: list[_Part]) -> _Part:
     ]
     largest = max(number for number, _ in numbers)
     having = sum(count for number, count in numbers if number == largest)
-    return _Part(max(1, largest + (having > 1)), operator.level, largest, having)
+    return Group(max(1, largest + (having > 1)), operator.level, largest, having)
+
+
+def enclosed(group: Group) -> Group:
+    """Put parentheses around a part."""
+    return Group(max(1, group.number))
 
 
 # By what groups operators.

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from exactformer.api import Model
 from exactformer.certify import require_exact
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.expression import EMPTY
 from exactformer.model.encode import NO_VALUE
 from exactformer.model.feedforward import MLP, Units
@@ -28,7 +29,7 @@ class IterationGraph(nn.Module):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        model.algebra.require_parentheses("a graph")
+        require_capability("graph", model.domain)
         weights = fixed(model.weights)  # what is certified here is what the graph is made of
         require_exact(model.algebra, weights)
         f = weights.f

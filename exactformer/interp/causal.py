@@ -1,23 +1,34 @@
 """The exact causal graph of a computation: which position at which iteration determines which.
 
 A node is a token in the state: (iteration, position) of where it is written, with iteration 0 for
-the tokens that were read. Values and operators are nodes; so is the value of each span, which
-replaces its operator at the iteration in which the span is among the deepest. An edge leads to that
-value from the operator and from each operand. Parentheses are no nodes: they decide on the edges.
+the tokens that were read. Values and operators are nodes; so is the value of each span that is
+written. An edge leads to that value from every operator and operand that it is computed from.
+Parentheses are no nodes: they decide on the edges. What is written depends on the layer:
+
+    depth    every span, in the iteration in which it is among the deepest, at its operator
+    log      a span in the iteration that its Strahler number says, at its operator. The spans in it
+             that have the same number are composed in that iteration, and never written
+    plain    the same, at its first token. A run of operators of one level is one span, and so is
+             all that has parentheses of its own
 
 The graph is a tree, so all that an intervention does is known: `effect` says what the answer
 becomes when one node is set to anything else. It is found from the algebra's tables alone; the
 model is not asked, and tests compare the two.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from exactformer.domains.algebra import CLOSE, OPEN
+import numpy as np
+
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import EMPTY, Expression
+from exactformer.domains.strahler import Group, enclosed, joined
+from exactformer.model.iterations import Iterations, check_iterations
 
 
 class Node(NamedTuple):
@@ -34,16 +45,43 @@ class Edge(NamedTuple):
     target: Node
 
 
+class Part(NamedTuple):
+    """A part of an expression with one value: a value that is read, an operator with its operands,
+    or a pair of parentheses around one part. Its place is that of the value, the operator or the
+    `(`.
+
+    operands   places of the parts in it.
+    value      its index.
+    node       where it is written, unless the part around has the same iteration.
+    first      its first position.
+    last       its last position.
+    """
+
+    operands: tuple[int, ...]
+    value: int
+    node: Node
+    first: int
+    last: int
+
+
+Parts = dict[int, Part]  # by their places; each comes after those in it
+
+
 @dataclass(frozen=True)
 class CausalGraph:
     """The causal graph of one expression.
 
+    layer     name of the layer that it is about.
+    parts     of the expression, also those whose values are never written.
     tokens    what stands at each node: a value or an operator.
-    causes    of the value of each span: its operator, then its operands in order.
+    causes    of the value of each span that is written: all that it is computed from; where nothing
+              is composed, its operator, then its operands in order.
     answer    the node of the answer.
     """
 
     expression: Expression
+    layer: str
+    parts: Parts = field(repr=False)
     tokens: dict[Node, str]
     causes: dict[Node, tuple[Node, ...]]
     answer: Node
@@ -72,23 +110,29 @@ class CausalGraph:
     def effects(self) -> dict[Node, dict[str, str]]:
         """The answer for each token that a node can be set to, with everything it does not
         determine unchanged. A value may become any other value, an operator any with the same
-        number of operands.
+        number of operands; in plain notation one of its own level, since others group differently.
         """
-        values, operators = self.expression.algebra.values, self.expression.algebra.operators
-        symbols = {op.symbol: op for op in operators}
-        index = {value: i for i, value in enumerate(values)}
-        found = {self.answer: {value: value for value in values}}
-        for node in reversed(self.causes):  # a span comes after those in it
-            operator, *operands = self.causes[node]
-            held = [index[self.tokens[operand]] for operand in operands]
-            after = found[node]
-            fits = {symbol: op for symbol, op in symbols.items() if op.takes(len(held))}
-            found[operator] = {symbol: after[values[op(held)]] for symbol, op in fits.items()}
-            own = symbols[self.tokens[operator]]
-            for i, operand in enumerate(operands):
-                found[operand] = {
-                    value: after[values[own([*held[:i], place, *held[i + 1 :]])]]
-                    for value, place in index.items()
+        algebra, values = self.expression.algebra, self.expression.algebra.values
+        operators = {op.symbol: op for op in algebra.operators}
+        after = {next(reversed(self.parts)): {value: value for value in values}}
+        found: dict[Node, dict[str, str]] = {}
+        for place, part in reversed(self.parts.items()):  # so the outer ones come first
+            if part.node in self.tokens:
+                found.setdefault(part.node, after[place])
+            held, node = [self.parts[operand].value for operand in part.operands], Node(0, place)
+            if (own := operators.get(self.tokens.get(node, ""))) is None:  # a value, or parentheses
+                after |= dict.fromkeys(part.operands, after[place])
+                continue
+            level = _level(algebra, own.symbol, len(held))
+            found[node] = {
+                op.symbol: after[place][values[op(held)]]
+                for op in algebra.operators
+                if op.takes(len(held)) and _level(algebra, op.symbol, len(held)) == level
+            }
+            for i, operand in enumerate(part.operands):
+                after[operand] = {
+                    value: after[place][values[own([*held[:i], index, *held[i + 1 :]])]]
+                    for index, value in enumerate(values)
                 }
         return found
 
@@ -127,36 +171,135 @@ def with_ancestors(node: Node, causes: Mapping[Node, Iterable[Node]]) -> set[Nod
     return found
 
 
-def causal_graph(expression: Expression) -> CausalGraph:
-    """The causal graph of an expression, as the paper's layer evaluates it: deepest spans first."""
+def causal_graph(expression: Expression, iterations: Iterations = "depth") -> CausalGraph:
+    """The causal graph of an expression, as the layer for these iterations evaluates it; in plain
+    notation with the levels that are declared, and the same for both.
+    """
     expect(expression, Expression, "an Expression, which parse makes of text")
-    expression.algebra.require_parentheses("a causal graph")
-    algebra, depth = expression.algebra, expression.depth
-    index = {value: i for i, value in enumerate(algebra.values)}
-    tokens: dict[Node, str] = {}
-    causes: dict[Node, tuple[Node, ...]] = {}
-    enclosing: list[tuple[Node | None, list[Node]]] = []  # spans that are still open
-    operator: Node | None = None
-    operands: list[Node] = []
-    for position, token in enumerate(expression.positions.tolist()):
-        if token == EMPTY:
-            continue
+    check_iterations(iterations)
+    algebra, layer = expression.algebra, expression.domain.layer(iterations)
+    ids, parts = expression.positions.tolist(), PARTS[layer](expression)
+    operators = {
+        at: algebra.vocabulary[i] for at, i in enumerate(ids) if i >= algebra.first_operator
+    }
+    tokens = [(at, Node(0, at), symbol) for at, symbol in operators.items()]
+    root = next(reversed(parts))
+    within = {root: root}  # the part that is written and has each part in it, or is it
+    causes: dict[int, list[Node]] = {}
+    for place, part in reversed(parts.items()):
+        own = within[place]
+        if own == place:
+            tokens.append((part.last, part.node, algebra.values[part.value]))
+            causes[own] = []
+        causes[own] += [Node(0, place)] if place in operators else []
+        for operand in part.operands:
+            composed = parts[operand].node.iteration == part.node.iteration
+            within[operand] = own if composed else operand
+            causes[own] += [] if composed else [parts[operand].node]
+    return CausalGraph(
+        expression,
+        layer,
+        parts,
+        {node: token for _, node, token in sorted(tokens)},  # in the order in which they end
+        {part.node: tuple(causes[at]) for at, part in parts.items() if causes.get(at)},
+        parts[root].node,
+    )
+
+
+def _level(algebra: Algebra, symbol: str, operands: int) -> list[int]:
+    """The number of the level of precedence of an operator's use, if there are levels."""
+    return [
+        number
+        for number, level in enumerate(algebra.precedence)
+        if symbol in level.operators and level.direction.operands == operands
+    ]
+
+
+def _parenthesized(expression: Expression, iteration: Callable[[list[int], int], int]) -> Parts:
+    """The parts of an expression with parentheses around each span, whose iteration is found from
+    those of its operands and from how many spans are around it.
+    """
+    algebra, parts = expression.algebra, {}
+    enclosing: list[tuple[int, list[int], int]] = []  # spans that are still open
+    ids = expression.positions.tolist()
+    operator, operands, opened = -1, [], 0
+    for position, token in enumerate(ids):
         if token == OPEN:
-            enclosing.append((operator, operands))
-            operator, operands = None, []
+            enclosing.append((operator, operands, opened))
+            operator, operands, opened = -1, [], position
         elif token == CLOSE:
-            assert operator is not None, "an Expression has an operator in each span"
-            rule = algebra.operators[algebra.token_ids[tokens[operator]] - algebra.first_operator]
-            node = Node(depth - len(enclosing) + 1, operator.position)
-            tokens[node] = algebra.values[rule([index[tokens[operand]] for operand in operands])]
-            causes[node] = (operator, *operands)
-            operator, operands = enclosing.pop()
-            operands.append(node)
-        else:
-            node = Node(0, position)
-            tokens[node] = algebra.vocabulary[token]
-            if token < algebra.first_operator:
-                operands.append(node)
-            else:
-                operator = node
-    return CausalGraph(expression, tokens, causes, operands[0])
+            rule = algebra.operators[ids[operator] - algebra.first_operator]
+            value = rule([parts[operand].value for operand in operands])
+            numbers = [parts[operand].node.iteration for operand in operands]
+            node = Node(iteration(numbers, len(enclosing)), operator)
+            parts[operator] = Part(tuple(operands), value, node, opened, position)
+            place = operator
+            operator, operands, opened = enclosing.pop()
+            operands.append(place)
+        elif token >= algebra.first_operator:
+            operator = position
+        elif token != EMPTY:
+            parts[position] = _read(position, token)
+            operands.append(position)
+    return parts
+
+
+def _read(place: int, token: int) -> Part:
+    return Part((), token - FIRST_VALUE, Node(0, place), place, place)
+
+
+def _by_depth(expression: Expression) -> Parts:
+    depth = expression.depth
+    return _parenthesized(expression, lambda numbers, nesting: depth - nesting + 1)
+
+
+def _by_logarithm(expression: Expression) -> Parts:
+    def number(numbers: list[int], nesting: int) -> int:
+        return max(1, max(numbers) + (numbers.count(max(numbers)) > 1))
+
+    return _parenthesized(expression, number)
+
+
+def _by_precedence(expression: Expression) -> Parts:
+    algebra, ids = expression.algebra, expression.ids
+    parts: Parts = {}
+    groups: dict[int, Group] = {}
+    in_run: set[int] = set()  # places of parts that belong to the run around
+    values = iter(np.flatnonzero((ids >= FIRST_VALUE) & (ids < algebra.first_operator)).tolist())
+
+    def read(token: int) -> int:
+        place = next(values)
+        parts[place], groups[place] = _read(place, token), Group(0)
+        return place
+
+    def apply(applied: Applied, operands: list[int]) -> int:
+        place, held = applied.place, [parts[operand] for operand in operands]
+        in_run.update(o for o in operands if groups[o].level == applied.level)
+        groups[place] = joined(applied, [groups[operand] for operand in operands])
+        value = algebra.operators[applied.token - algebra.first_operator]([p.value for p in held])
+        first = min(place, held[0].first)
+        node = Node(groups[place].number, first)
+        parts[place] = Part(tuple(operands), value, node, first, held[-1].last)
+        return place
+
+    def enclose(inner: int) -> int:
+        part = parts[inner]
+        place = part.first - 1
+        groups[place] = enclosed(groups[inner])
+        node = Node(groups[place].number, place)
+        parts[place] = Part((inner,), part.value, node, place, part.last + 1)
+        return place
+
+    climb(algebra, ids.tolist(), read, apply, enclose)
+    for part in reversed(parts.values()):
+        for operand in in_run.intersection(part.operands):
+            inner = parts[operand]
+            parts[operand] = inner._replace(node=inner.node._replace(iteration=part.node.iteration))
+    return parts
+
+
+PARTS: dict[str, Callable[[Expression], Parts]] = {  # by layer
+    "depth": _by_depth,
+    "log": _by_logarithm,
+    "plain": _by_precedence,
+}

@@ -9,7 +9,6 @@ from torch import Tensor
 from exactformer.interp.causal import CausalGraph
 from exactformer.interp.module import Key, LayerModule, Patch
 from exactformer.model.circuit import write_tokens
-from exactformer.model.layers import LAYERS
 
 
 class Intervention(NamedTuple):
@@ -25,11 +24,12 @@ def intervene(module: LayerModule, interventions: Sequence[Intervention]) -> lis
 
     All run at once: the iterations of a batch are counted from the same start.
     """
-    if module.layer != LAYERS["depth"]:
-        raise ValueError(
-            "a causal graph counts iterations by depth: expected model.module(), found a module "
-            "of another layer"
-        )
+    for graph, _ in interventions:
+        if graph.layer != (layer := module.domain.layer(module.iterations)):
+            raise ValueError(
+                f"expected causal graphs of the module's layer, {layer!r}, found one of the layer "
+                f"{graph.layer!r}: causal_graph and module take the same iterations"
+            )
     if not interventions:
         return []
     algebra, weights = module.algebra, module.weights

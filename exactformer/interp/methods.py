@@ -12,17 +12,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.interp.causal import Edge, Node, causal_graph
 from exactformer.interp.module import LayerModule
-from exactformer.model import circuit
 
 Weighted = dict[Edge, float]  # how much speaks for each edge
 
 
 def variants(expression: Expression, count: int, rng: np.random.Generator) -> list[Expression]:
-    """Random variants of an expression: any value for a value, and for an operator any that takes
-    as many operands, so that parentheses stay.
+    """Random variants of an expression: any value for a value, and for an operator any that can
+    stand there without a change to what belongs together.
     """
     algebra, effects = expression.algebra, causal_graph(expression).effects
     read = sorted(node for node in effects if node.iteration == 0)
@@ -49,21 +49,18 @@ class _Runs:
         self.iterations = range(1, module.iteration + 1)
         self.states = [cache[t, "X"][0] for t in (0, *self.iterations)]
         self.others = [cache[t, "X"][1:] for t in (0, *self.iterations)]
-        self.routed = {t: cache[t, "H"][1:] for t in self.iterations}  # H of the variants
+        self.cache = cache
 
     def node(self, iteration: int, position: int) -> Node:
         """The node of the token at a position after an iteration: the iteration that wrote it."""
-        while iteration and torch.equal(
-            self.states[iteration][position], self.states[iteration - 1][position]
-        ):
+        while iteration and not self.cache[iteration, "P"][0, position]:
             iteration -= 1
         return Node(iteration, position)
 
     def targets(self, iteration: int) -> list[int]:
         """Positions that an iteration writes a token to."""
-        after = self.states[iteration]
-        changed = (after != self.states[iteration - 1]).any(-1) & after.any(-1)
-        return changed.nonzero().flatten().tolist()
+        written = self.cache[iteration, "P"][0] & self.states[iteration].any(-1)
+        return written.nonzero().flatten().tolist()
 
     def sources(self, iteration: int) -> list[int]:
         """Positions that hold a token before an iteration and differ between variants."""
@@ -73,9 +70,10 @@ class _Runs:
 
     def after(self, states: Tensor) -> Tensor:
         """The states after one more iteration."""
+        inside = torch.ones_like(states[..., 0], dtype=torch.bool)
+        module = self.module
         with torch.no_grad():
-            inside = torch.ones_like(states[..., 0], dtype=torch.bool)
-            return circuit.iterate(states, self.module.weights, inside).X
+            return next(module.layer.steps(states, inside, module.weights, module.domain)).X
 
 
 Shares = Iterator[tuple[int, int, float]]  # a source, a target, and how much speaks for the edge
@@ -113,7 +111,7 @@ def linear_probe(runs: _Runs, t: int) -> Shares:
     """Whether a linear map reads a source off the row H that a target receives: its accuracy on
     variants that it was not fitted to, above that of the commonest token.
     """
-    half, routed = runs.count // 2, runs.routed[t].double()
+    half, routed = runs.count // 2, runs.cache[t, "H"][1:].double()
     for q in runs.targets(t):
         features = torch.cat([routed[:, q], torch.ones_like(routed[:, q, :1])], dim=1)
         for p in runs.sources(t):
@@ -129,6 +127,7 @@ def linear_probe(runs: _Runs, t: int) -> Shares:
 
 
 def _weigh(
+    name: str,
     method: Callable[[_Runs, int], Shares],
     module: LayerModule,
     expression: Expression,
@@ -136,6 +135,7 @@ def _weigh(
     rng: np.random.Generator,
 ) -> Weighted:
     """The edges that a method finds, with their weights, from `count` variants of an expression."""
+    require_capability(name, module.domain, module.iterations)
     runs = _Runs(module, expression, count, rng)
     return {
         Edge(runs.node(t - 1, p), Node(t, q)): share
@@ -145,9 +145,12 @@ def _weigh(
 
 
 METHODS = {
-    "activation patching": partial(_weigh, activation_patching),
-    "edge attribution": partial(_weigh, edge_attribution),
-    "linear probe": partial(_weigh, linear_probe),
+    name: partial(_weigh, name, method)
+    for name, method in {
+        "activation patching": activation_patching,
+        "edge attribution": edge_attribution,
+        "linear probe": linear_probe,
+    }.items()
 }
 
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect, show, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
@@ -61,19 +62,12 @@ class LayerModule(nn.Module):
         super().__init__()
         self.domain = domain
         self.kind: Callable[..., Any] = type(weights)  # of weights
+        self.iterations: Iterations = iterations
         self.layer = layer_of(domain, iterations)
         self.pattern = pattern
-        if straight_through and not self.layer.straight_through:
-            raise ValueError(
-                f"straight_through: the layer {domain.layer(iterations)!r} composes values, which "
-                f"have no gradient; that of iterations by the depth, in infix or prefix notation, "
-                f"passes gradients"
-            )
-        if pattern and PATTERN not in self.layer.taps:
-            raise ValueError(
-                "pattern: the layer of plain notation keeps none: it tries each kind of step once "
-                "and looks the others up"
-            )
+        for name, asked in {"gradients": straight_through, "pattern": pattern}.items():
+            if asked:
+                require_capability(name, domain, iterations)
         self.straight_through = straight_through
         self.iteration = 0
         for name in CONTENTS[domain.kind].gates:

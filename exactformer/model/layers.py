@@ -1,4 +1,5 @@
-"""The layers by name: how each iterates, which intermediates pass its tap, and what it can do.
+"""The layers by name: how each iterates, and which intermediates pass its tap. What cannot be
+done in one is in `domains/capabilities.py`.
 
 This is the one place that knows which layers there are. An algebra names the layer that reads it
 (`Algebra.layer`); whoever runs, caches, patches or explains a run asks for no more than this table.
@@ -30,14 +31,13 @@ class Steps(Protocol):
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer: its iterations, its taps and its abilities.
+    """A layer: its iterations, its taps, and what is known of it.
 
-    taps              names of the intermediates, as in the glossary of the layer's file.
-    flat              the taps that hold the spans of all sequences together; the others have an
-                      axis of sequences in front.
-    packed            whether `packed.py` has the same states for less work.
-    proved            whether it runs weights with a proof only.
-    straight_through  whether gradients can pass its thresholds.
+    taps    names of the intermediates, as in the glossary of the layer's file.
+    flat    the taps that hold the spans of all sequences together; the others have an axis of
+            sequences in front.
+    packed  whether `packed.py` has the same states for less work.
+    proved  whether it runs weights with a proof only.
     """
 
     steps: Steps
@@ -45,7 +45,6 @@ class Layer:
     flat: frozenset[str] = frozenset()
     packed: bool = False
     proved: bool = False
-    straight_through: bool = False
 
 
 def _by_depth(
@@ -71,7 +70,6 @@ LAYERS: dict[str, Layer] = {
         _by_depth,
         taps=("A", "P", "ids", "R", PATTERN, "H", "Z", "Y", "X"),
         packed=True,
-        straight_through=True,
     ),
     "log": Layer(
         _by_logarithm,

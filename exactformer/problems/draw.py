@@ -35,9 +35,16 @@ class Problem:
 
 
 def problems(
-    algebra: Algebra, depths: Iterable[int], count: int, seed: int = 0, *, balanced: bool = False
+    algebra: Algebra,
+    depths: Iterable[int],
+    count: int,
+    seed: int = 0,
+    *,
+    balanced: bool = False,
+    parentheses: float | None = None,
 ) -> Iterator[Problem]:
-    """`count` random problems of each depth, by the law of `draw`, or of `draw_balanced`.
+    """`count` random problems of each depth, by the law of `draw`, or of `draw_balanced`, with that
+    share of parentheses.
 
     An id names one problem for ever: the i-th of a seed and a depth is the same however many are
     asked for, and whichever other depths. Balanced ones are balanced as a whole, so their count is
@@ -48,20 +55,29 @@ def problems(
         if number < 0:
             raise ValueError(f"expected a {name} of 0 or more, found {number}")
     law = f"v{VERSION}-{algebra.name}{f'-balanced{count}' if balanced else ''}-seed{seed}"
+    law += "" if parentheses is None else f"-parentheses{parentheses}"
     for depth in depths:
-        for i, expression in enumerate(expressions(algebra, depth, count, seed, balanced=balanced)):
+        drawn = expressions(algebra, depth, count, seed, balanced=balanced, parentheses=parentheses)
+        for i, expression in enumerate(drawn):
             yield problem(expression, f"{law}-depth{depth}-{i}")
 
 
 def expressions(
-    algebra: Algebra, depth: int, count: int, seed: int = 0, *, balanced: bool = False
+    algebra: Algebra,
+    depth: int,
+    count: int,
+    seed: int = 0,
+    *,
+    balanced: bool = False,
+    parentheses: float | None = None,
 ) -> Iterator[Expression]:
     """The drawn expressions of one depth."""
     if balanced:
-        yield from draw_balanced(algebra, depth, count, np.random.default_rng([seed, depth]))
+        rng = np.random.default_rng([seed, depth])
+        yield from draw_balanced(algebra, depth, count, rng, parentheses=parentheses)
         return
     rngs = (np.random.default_rng([seed, depth, block]) for block in count_from())
-    blocks = (draw(algebra, depth, BLOCK, rng) for rng in rngs)  # without end
+    blocks = (draw(algebra, depth, BLOCK, rng, None, parentheses) for rng in rngs)  # without end
     yield from islice(chain.from_iterable(blocks), count)
 
 

@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import listed, suggestion
 from exactformer.domains.sampling import problems_of_depth
 from exactformer.domains.units import slots_of
@@ -198,6 +199,7 @@ def end_to_end_recipe(
     of depth 1 and then through those of both depths, though batches are drawn; with any other
     constants as `settings`.
     """
+    require_capability("end to end", algebra)
     if slots_of(algebra) > 1:
         raise ValueError(
             f"expected an algebra whose operators ignore the order of their operands, found "

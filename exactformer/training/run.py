@@ -24,6 +24,7 @@ import exactformer
 from exactformer.api import Model
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_LEARNED, MOST_NUMBERS, require
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.catalog import describe
 from exactformer.domains.data import Place, expect, read_bytes, read_json
 from exactformer.domains.units import slots_of
@@ -186,11 +187,7 @@ def require_trainable(
         raise ValueError(f"expected different seeds of 0 or more, found {list(seeds)}")
     counts = ("steps", "attempts")
     if isinstance(recipe, EndToEnd):
-        if algebra.precedence:
-            raise ValueError(
-                f"expected the method staged or sure for {algebra.name!r}: end to end, there is no "
-                f"gate of levels"
-            )
+        require_capability("end to end", algebra)
         counts += ("batch", "depth_two_batch", "depth_two_pool")
         counts += ("gate_draws", "gate_strings", "search_every")
     else:

@@ -18,10 +18,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from exactformer.domains.capabilities import require_capability
 from exactformer.weights.file import WeightFile
 from exactformer.weights.tensors import FEEDFORWARDS, feedforward_of
 
-COVERED = ("infix", "prefix")  # notations that the checker reads
 MOST_CASES = 50_000  # spans of depth 1 that the checker lists: seconds
 
 BUILT = Path(__file__).resolve().parents[2] / "proof" / "checker"
@@ -88,8 +88,7 @@ def dump(file: WeightFile) -> str:
     """The algebra and the weights as words and whole numbers, matrices column by column. Raises
     `NotCovered` for weights that the checker does not read.
     """
-    if (notation := file.algebra.notation) not in COVERED:
-        raise NotCovered(f"the checker is for {' and '.join(COVERED)} notation, found {notation}")
+    require_capability("kernel", file.algebra, error=NotCovered)
     if feedforward_of(file.arrays) == "units":
         raise NotCovered("the checker is for perceptrons and tables, found units")
     if "E" in file.arrays:

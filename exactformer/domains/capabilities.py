@@ -1,0 +1,136 @@
+"""The table of all that can be asked, with the layers in which it cannot be had, and why not.
+
+It is the only place that refuses anything because of a notation or a way to iterate: whoever cannot
+do a thing in each layer asks `require_capability` first. `docs/capabilities.md` is made from it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from exactformer.domains.domain import Domain
+
+IN_WORDS = {"depth": "", "log": " by the logarithm", "plain": " in plain notation"}  # by layer
+
+
+class Refusal(NamedTuple):
+    why: str
+    instead: str
+
+
+class Capability(NamedTuple):
+    """A capability of models or of algebras.
+
+    what      what it is: the beginning of a message.
+    reached   commands and functions that do it.
+    refused   the layers in which it cannot be had.
+    """
+
+    what: str
+    reached: str
+    refused: Mapping[str, Refusal] = {}
+
+
+_GRADIENT = Refusal(
+    "values are composed by look-up, which has no gradient",
+    "use iterations by the depth, in infix or prefix notation",
+)
+_PAPERS = Refusal("the graph is that of the paper's layer", _GRADIENT.instead)
+_NEEDED = Refusal("all its parentheses are needed", "leave the share out")
+
+CAPABILITIES: dict[str, Capability] = {
+    "values": Capability("values by the transformer", "`eval --engine model`"),
+    "trace": Capability("traces", "`trace`, `model.trace`"),
+    "page": Capability("the page", "`explore`, `trace --html`"),
+    "taps": Capability("intermediates, read and replaced", "`model.run`, `model.module`"),
+    "pattern": Capability(
+        "the attention pattern",
+        "`pattern=True`",
+        {
+            "plain": Refusal(
+                "each kind of step is tried once, and the others are looked up",
+                "use the same operators in infix notation",
+            )
+        },
+    ),
+    "gradients": Capability(
+        "gradients through thresholds",
+        "`straight_through=True`",
+        {"log": _GRADIENT, "plain": _GRADIENT},
+    ),
+    "causes": Capability(
+        "causal graphs and interventions", "`ef.causal_graph`, `intervene`, `ef.score_circuit`"
+    ),
+    "activation patching": Capability("activation patching", "`interp.methods`"),
+    "edge attribution": Capability(
+        "edge attribution", "`interp.methods`", {"log": _GRADIENT, "plain": _GRADIENT}
+    ),
+    "linear probe": Capability(
+        "linear probes",
+        "`interp.methods`",
+        {
+            "log": Refusal("the bag of a span holds values that were composed", _GRADIENT.instead),
+            "plain": Refusal("no bag is brought to a position", _GRADIENT.instead),
+        },
+    ),
+    "certificates": Capability("certificates", "`certify`, `verify`"),
+    "kernel": Capability(
+        "the extracted checker",
+        "`verify --kernel`",
+        {
+            "plain": Refusal(
+                "the theorems in Coq are about infix and prefix notation",
+                "weights for the same operators in infix notation are covered",
+            )
+        },
+    ),
+    "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
+    "gpu": Capability(
+        "the fast engine on a GPU",
+        "`--device cuda`",
+        {"plain": Refusal("its tables are read on the CPU", "use --device cpu or --engine model")},
+    ),
+    "stages": Capability("training in stages", "`train`, `--method sure`, `sweep`"),
+    "end to end": Capability(
+        "training end to end",
+        "`train --method end-to-end`",
+        {"plain": Refusal(_GRADIENT.why, "the methods staged and sure learn levels, too")},
+    ),
+    "problems": Capability(
+        "problems by depth",
+        "`sample`, `export dataset`, `export lm-eval`, reasoning-gym, `score --predictions`",
+    ),
+    "parentheses": Capability(
+        "a share of parentheses that are not needed",
+        "`sample --parentheses`",
+        {"depth": _NEEDED, "log": _NEEDED},
+    ),
+    "protocol": Capability("other networks under the paper's protocol", "`exactformer.protocol`"),
+    "huggingface": Capability("a folder for Hugging Face", "`export huggingface`"),
+    "graph": Capability(
+        "a graph for other runtimes",
+        "`export onnx`, `export torch`",
+        {"log": _PAPERS, "plain": _PAPERS},
+    ),
+    "bench": Capability(
+        "measurements beside other programs",
+        "`bench`",
+        {"plain": Refusal("the others group by parentheses", "benchmarks/plain.py has the engine")},
+    ),
+}
+
+
+def refusal(name: str, domain: Domain, iterations: str = "depth") -> str | None:
+    """Why something cannot be had for a domain with these iterations; None if it can."""
+    capability, layer = CAPABILITIES[name], domain.layer(iterations)
+    if layer not in capability.refused:
+        return None
+    why, instead = capability.refused[layer]
+    return f"{capability.what}: not for {domain.name!r}{IN_WORDS[layer]}, since {why}; {instead}"
+
+
+def require_capability(
+    name: str, domain: Domain, iterations: str = "depth", error: type[ValueError] = ValueError
+) -> None:
+    """Raise an error if something cannot be had for a domain with these iterations."""
+    if (reason := refusal(name, domain, iterations)) is not None:
+        raise error(reason)
