@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 
 from exactformer.certify import Certificate
-from exactformer.domains.algebra import AN_ALGEBRA, Algebra, algebra_of
+from exactformer.domains.algebra import AN_ALGEBRA, OfDomain
 from exactformer.domains.data import expect, require_device
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
@@ -33,7 +33,7 @@ FeedforwardKind = Literal["closed", "units", "table", "fitted"]
 
 
 @dataclass(frozen=True, eq=False)
-class Model(Remembering):
+class Model(Remembering, OfDomain):
     """A transformer for an algebra, or for a domain of another kind. Calling it on a text runs it.
 
     Two are equal if they have the same domain and the same weights, wherever these came from.
@@ -45,11 +45,6 @@ class Model(Remembering):
 
     def __post_init__(self) -> None:
         expect(self.domain, Domain, AN_ALGEBRA)
-
-    @property
-    def algebra(self) -> Algebra:
-        """The domain, which must be an algebra."""
-        return algebra_of(self.domain)
 
     @property
     def sha256(self) -> str:

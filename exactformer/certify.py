@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from exactformer.domains.algebra import OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
@@ -44,7 +45,7 @@ class Counterexample:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(OfDomain):
     verdict: Literal["exact", "inexact", "undecided"]
     domain: Domain
     weights_sha256: str

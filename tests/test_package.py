@@ -10,6 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from exactformer.domains.catalog import CATALOG
+from tests.in_process import run_here
 
 ROOT = Path(__file__).resolve().parent.parent
 SHIPPED = ROOT / "exactformer" / "weights"
@@ -98,9 +99,12 @@ def test_a_file_is_evaluated_without_torch(tmp_path):
     ids=["tsv", "bowman", "nangia"],
 )
 @pytest.mark.parametrize("weights", ["constructed", "7520"])
-def test_a_labelled_file_is_scored_without_torch(domain, rows, weights, tmp_path):
+def test_a_labelled_file_is_scored_without_torch(domain, rows, weights, tmp_path, monkeypatch):
+    """Once its weights are known to be certified: which ones a file needs, its operators decide."""
+    monkeypatch.setenv("EXACTFORMER_CACHE_DIR", str(tmp_path / "caches"))
     file = tmp_path / "rows"
     file.write_text(rows)
+    assert run_here(["score", domain, str(file), "--weights", weights])[0] == 0
     assert status_without("torch", arguments=["score", domain, file, "--weights", weights]) == 0
 
 

@@ -395,6 +395,17 @@ def algebra_of(domain: Domain) -> Algebra:
     raise ValueError(f"expected an algebra, found {domain.name!r}, which is a {domain.kind}")
 
 
+class OfDomain:
+    """What is about a domain."""
+
+    domain: Domain
+
+    @property
+    def algebra(self) -> Algebra:
+        """The domain, which must be an algebra."""
+        return algebra_of(self.domain)
+
+
 def _some(symbols: Sequence[str]) -> str:
     """The first few symbols of a list, short enough for one line."""
     text = " ".join(symbols[:SHOWN_SYMBOLS])

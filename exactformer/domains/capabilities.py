@@ -84,11 +84,7 @@ CAPABILITIES: dict[str, Capability] = {
         },
     ),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
-    "gpu": Capability(
-        "the fast engine on a GPU",
-        "`--device cuda`",
-        {"plain": Refusal("its tables are read on the CPU", "use --device cpu or --engine model")},
-    ),
+    "gpu": Capability("the fast engine on a GPU", "`--device cuda`"),
     "stages": Capability("training in stages", "`train`, `--method sure`, `sweep`"),
     "end to end": Capability(
         "training end to end",

@@ -10,13 +10,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, algebra_of
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.symbols import EMPTY as EMPTY
 
 
 @dataclass(frozen=True, eq=False)
-class Expression:
+class Expression(OfDomain):
     """A well-formed text of a domain, as its token ids in the order of the text."""
 
     domain: Domain
@@ -24,11 +24,6 @@ class Expression:
 
     def __post_init__(self) -> None:
         self.ids.setflags(write=False)
-
-    @property
-    def algebra(self) -> Algebra:
-        """The domain, which must be an algebra."""
-        return algebra_of(self.domain)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import OfDomain
 from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect, show, suggestion
 from exactformer.domains.domain import Domain
@@ -33,7 +33,7 @@ Cache = dict[Key, Tensor]
 Patch = Callable[[Tensor], Tensor] | Tensor  # a function of a tensor, or a tensor to replace it
 
 
-class LayerModule(nn.Module):
+class LayerModule(nn.Module, OfDomain):
     """A model's transformer: a state in, the state after the last iteration out.
 
     state_dict   `G_PE`, `W_Q`, `W_K`, with `G_R`, `E`, `G_L` and `directions` where there are any,
@@ -75,11 +75,6 @@ class LayerModule(nn.Module):
             self.register_buffer(name, None if gate is None else gate.detach().clone())
         self.f = _FeedforwardModule(weights.f)
         self.taps = nn.ModuleDict({name: nn.Identity() for name in self.layer.taps})
-
-    @property
-    def algebra(self) -> Algebra:
-        """The domain, which must be an algebra."""
-        return algebra_of(self.domain)
 
     @property
     def weights(self) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra, OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.units import slots_of
 from exactformer.verify.levels import Grouping, check_levels
@@ -22,7 +22,7 @@ MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counte
 
 
 @dataclass(frozen=True)
-class Findings:
+class Findings(OfDomain):
     """Each condition of the proof with its outcome, and the numbers behind the last one."""
 
     domain: Domain

@@ -17,7 +17,7 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import OfDomain
 from exactformer.domains.bounds import LONGEST_TENSORS, MOST_NUMBERS, require
 from exactformer.domains.data import Place, read_json, show
 from exactformer.domains.domain import Domain
@@ -40,18 +40,13 @@ HEADER = ("format", "algebra", "activation", "origin", "sha256")
 
 
 @dataclass(frozen=True)
-class WeightFile:
+class WeightFile(OfDomain):
     """The content of a weights file. `origin` says where the weights come from, in plain data."""
 
     domain: Domain
     arrays: Arrays
     activation: str | None  # of the perceptron; None for a table and for units
     origin: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def algebra(self) -> Algebra:
-        """The domain, which must be an algebra."""
-        return algebra_of(self.domain)
 
     @property
     def contents(self) -> Contents:
