@@ -32,8 +32,8 @@ from exactformer.domains.catalog import boolean, boolean_plain
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw
-from exactformer.export.graph import IterationGraph
 from exactformer.export.huggingface import export_folder
+from exactformer.export.loop import iteration_graph
 from exactformer.model.encode import initial_state
 from exactformer.verify import verify
 from exactformer.weights.named import FOLDER_WEIGHTS
@@ -117,7 +117,7 @@ def _uses(folder: Path) -> dict[str, Callable[[Model], Any]]:
         return model.weights.f(H).tolist()
 
     def graph(model: Model) -> Any:
-        made = IterationGraph(model)
+        made = iteration_graph(model)
         return [buffer.tolist() for buffer in made.buffers()]
 
     def export(model: Model) -> Any:

@@ -7,8 +7,8 @@ import torch
 
 import exactformer as ef
 from exactformer.api import Model
-from exactformer.export.graph import IterationGraph, LoopGraph
 from exactformer.export.huggingface import export_folder
+from exactformer.export.loop import LoopGraph, iteration_graph
 from exactformer.export.program import export_iteration
 from exactformer.model.feedforward import MLP
 from exactformer.model.remembered import fixed
@@ -18,7 +18,7 @@ from exactformer.weights.named import FOLDER_WEIGHTS
 EXPORTS = {
     "folder": export_folder,
     "torch.export": export_iteration,
-    "iteration": lambda model, path: IterationGraph(model),
+    "iteration": lambda model, path: iteration_graph(model),
     "loop": lambda model, path: LoopGraph(model),
 }
 REFUSED = "expected weights that are certified exact"
@@ -85,7 +85,7 @@ def test_a_proof_that_was_held_across_a_change_is_told_apart(tmp_path):
 
 def test_a_graph_keeps_its_numbers_to_itself():
     model = certified()
-    graph = IterationGraph(model)
+    graph = iteration_graph(model)
     with torch.no_grad():
         for buffer in graph.buffers():
             buffer.fill_(0)

@@ -13,14 +13,16 @@ import torch
 import exactformer as ef
 from exactformer.domains.catalog import boolean, listops
 from exactformer.domains.sampling import draw
-from exactformer.export.graph import IterationGraph, LoopGraph
 from exactformer.export.huggingface import export_folder
+from exactformer.export.loop import LoopGraph, iteration_graph
 from exactformer.export.onnx import export_onnx, position_ids
 from exactformer.export.program import export_iteration
 from exactformer.model.circuit import steps
-from exactformer.model.encode import initial_state
+from exactformer.model.encode import initial_state, read_answers
+from exactformer.model.layers import layer_of
 from exactformer.verify import verify
 from tests.algebras import MODULO_7, S3
+from tests.plain_algebras import MODULO7, powers
 
 MODELS = {
     "learned": lambda: ef.load("boolean/7520"),
@@ -30,6 +32,20 @@ MODELS = {
     "ordered": lambda: ef.construct(MODULO_7),
     "ordered units": lambda: ef.construct(MODULO_7, "units"),
     "ordered, dense": lambda: ef.construct(S3, dense=True),
+}
+BY_LOGARITHM = {  # the graphs of the two other layers, which take one number of iterations
+    "log": lambda: ef.load("boolean/7520"),
+    "log, units": lambda: ef.construct(listops(10)),
+    "log, ordered, dense": lambda: ef.construct(S3, dense=True),
+    "plain": lambda: ef.load("boolean/7520", ef.boolean_plain()),
+    "plain, dense": lambda: ef.construct(ef.arithmetic_plain(), dense=True),
+    "plain, units": lambda: ef.construct(MODULO7, "units"),  # `-` as prefix and between two
+    "plain, from the right": lambda: ef.construct(powers()),
+}
+TEXTS = {  # chains, and what precedence and written parentheses do
+    "log": ["1", "(~" * 60 + "1" + ")" * 60, "(" * 40 + "1" + "&0)" * 40, "((1&0)|((~1)&(0|1)))"],
+    "plain": ["1", "((0))", "~" * 60 + "1", "|".join("01" * 30), "1|((0&(1|(0&~1))))|(~(1))&0"],
+    "plain, from the right": ["2**-1**2*3", "2**3**2**1", "-" * 30 + "2**2", "-(2*-(3))*-4"],
 }
 
 
@@ -50,11 +66,25 @@ def test_the_graph_is_the_model_state_by_state(kind):
         for e in draw(model.algebra, depth, 5, np.random.default_rng(depth))
     ]
     X, inside = initial_state(expressions, model.weights)
-    graph = IterationGraph(model)
+    graph = iteration_graph(model)
     for step in steps(X, model.weights, inside):
         acts = step.P.any(-1, keepdim=True)
         X = graph(X, inside & acts)
         assert torch.equal(X, step.X)
+
+
+@pytest.mark.parametrize("kind", ["log", "plain, from the right"])
+def test_the_program_of_another_layer_is_the_model_state_by_state(kind, tmp_path):
+    model, path = BY_LOGARITHM[kind](), tmp_path / "iteration.pt2"
+    export_iteration(model, path, "log")
+    run = torch.export.load(path).module()
+    expressions = some(model, (0, 1, 3, 5))
+    expressions += [ef.parse(model.algebra, text) for text in TEXTS.get(kind, ())]
+    X, inside = initial_state(expressions, model.weights)
+    for step in layer_of(model.domain, "log").steps(X, inside, model.weights, model.domain):
+        X = run(X, inside & step.P.any(-1, keepdim=True))
+        assert torch.equal(X, step.X)
+    assert read_answers(X, model.weights, model.domain) == [ef.oracle(e) for e in expressions]
 
 
 @LAB
@@ -72,7 +102,7 @@ def test_the_loop_gives_values_and_iterations(kind):
 
 def test_what_cannot_be_expressed_is_refused_by_name():
     with pytest.raises(ValueError, match="a feedforward of the kind 'Table' cannot be expressed"):
-        IterationGraph(ef.construct(boolean(), "table"))
+        iteration_graph(ef.construct(boolean(), "table"))
 
 
 def test_weights_that_are_not_exact_are_refused(short_search, tmp_path):
@@ -80,7 +110,11 @@ def test_weights_that_are_not_exact_are_refused(short_search, tmp_path):
     module = model.module()
     module.get_parameter("f.b_2").data -= 1000
     broken = ef.Model(model.algebra, module.weights)
-    for refuse in (lambda: IterationGraph(broken), lambda: export_folder(broken, tmp_path / "x")):
+    for refuse in (
+        lambda: iteration_graph(broken),
+        lambda: iteration_graph(broken, "log"),
+        lambda: export_folder(broken, tmp_path / "x"),
+    ):
         with pytest.raises(ValueError, match="expected weights that are certified exact"):
             refuse()
     assert not list(tmp_path.iterdir())
@@ -149,6 +183,7 @@ def test_the_card_of_units_says_how_many_operands_are_counted_exactly(tmp_path):
     [
         (["onnx", "boolean", "--out", "x", "--depths", "3"], "expected no options of problems"),
         (["dataset", "boolean", "--out", "x", "--weights", "7520"], "--weights is for a model"),
+        (["huggingface", "boolean", "--out", "x", "--iterations", "log"], "is for a graph"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else None,
 )
@@ -185,28 +220,33 @@ ELSEWHERE = """if True:
 
 
 @LAB
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", [*MODELS, *BY_LOGARITHM])
 def test_onnx_equals_the_model_on_shapes_it_never_saw(kind, tmp_path):
     """In a process of its own: the exporter warns of what is not installed."""
-    model, file = MODELS[kind](), tmp_path / "weights.safetensors"
+    model, file = (MODELS | BY_LOGARITHM)[kind](), tmp_path / "weights.safetensors"
     model.save(file)
+    layer = "log" if kind in BY_LOGARITHM else "depth"
+    texts = TEXTS.get(kind, [])
     path = tmp_path / "model.onnx"
     code = """if True:
-        import sys
+        import json, sys
         from pathlib import Path
         import numpy as np, onnxruntime
         import exactformer as ef
         from exactformer.export.onnx import export_onnx, run_onnx
-        model = ef.load(sys.argv[1])
-        export_onnx(model, Path(sys.argv[2]))
+        model, by, texts = ef.load(sys.argv[1]), sys.argv[3], sys.argv[4:]
+        export_onnx(model, Path(sys.argv[2]), by)
         session = onnxruntime.InferenceSession(sys.argv[2])
+        facts = json.loads(session.get_modelmeta().custom_metadata_map["exactformer"])
+        assert facts["layer"] == model.domain.layer(by)
         for depth in (0, 1, 2, 4, 7, 12):
             drawn = ef.draw(model.algebra, depth, 30, np.random.default_rng(depth + 99))
+            drawn += [ef.parse(model.algebra, text) for text in texts]
             values, iterations = run_onnx(session, drawn)
-            assert values == [ef.oracle(e) for e in drawn] == model.predict(drawn)
-            assert iterations == [e.depth for e in drawn]
+            assert values == [ef.oracle(e) for e in drawn]
+            assert list(zip(values, iterations)) == model.outcomes(drawn, by)
     """
-    command = [sys.executable, "-W", "ignore", "-c", code, file, path]
+    command = [sys.executable, "-W", "ignore", "-c", code, file, path, layer, *texts]
     result = subprocess.run(command, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert path.stat().st_size < 300_000

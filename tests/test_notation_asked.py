@@ -27,6 +27,7 @@ BY_LAYER = {
     "model/layers.py",
     "model/iterations.py",
     "engine/build.py",
+    "export/loop.py",
     "trace/runs.py",
 }
 # The same words for something else, or the notation of an algebra that is made there.

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from exactformer.cli.app import AlgebraDomain, Json, app, one_of
+from exactformer.cli.app import AlgebraDomain, IterationsBy, Json, app, one_of
 from exactformer.problems.depths import read_depths
 
 Kind = Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"]
@@ -30,6 +30,7 @@ def export(
         str | None,
         Option(help="A model's weights: constructed (the default), a shipped name, or a file."),
     ] = None,
+    iterations: IterationsBy = None,
     depths: Annotated[
         str | None,
         Option(
@@ -54,6 +55,8 @@ def export(
 ) -> None:
     """Write a model, or the same problems, for other people's tools."""
     said: dict[str, Any] = {"written": str(out)}
+    if iterations and kind not in ("onnx", "torch"):
+        raise ValueError(f"--iterations is for a graph, onnx or torch: {kind} has none")
     if kind in ("dataset", "lm-eval"):
         if weights is not None:
             raise ValueError(f"--weights is for a model: {kind} has problems only")
@@ -75,7 +78,10 @@ def export(
         from exactformer.export.program import export_iteration
 
         model = load(weights or "constructed", domain)
-        writers = {"onnx": export_onnx, "torch": export_iteration, "huggingface": export_folder}
-        writers[kind](model, out)
+        if kind == "huggingface":
+            export_folder(model, out)
+        else:
+            writer = export_onnx if kind == "onnx" else export_iteration
+            writer(model, out, iterations or "depth")
         said["weights_sha256"] = model.sha256
     print(json.dumps(said, ensure_ascii=False) if as_json else out)

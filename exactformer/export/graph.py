@@ -1,35 +1,31 @@
-"""The transformer written with operations of fixed shapes, for compilers of graphs.
+"""What the graphs of all layers share: the transformer written with operations of fixed shapes, for
+compilers of graphs.
 
-It computes what `model/circuit.py` does, and is a second account of it: tests compare the two state
-by state. Clusters add up in a table with n + 1 rows (row 0 for what is outside the mask), each with
-a part for every slot, since how many clusters there are is not known beforehand. Products in
-float64 are those of the runtime: a proof holds for any order of summation.
+They compute what `model/` does, and are a second account of it: tests compare the two state by
+state. Clusters add up in a table with n + 1 rows (row 0 for what is in none), each with a part for
+every slot, since how many clusters there are is not known beforehand. Products in float64 are those
+of the runtime: a proof holds for any order of summation.
 """
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import pad
 
 from exactformer.api import Model
 from exactformer.certify import require_exact
-from exactformer.domains.algebra import FIRST_VALUE, OPEN
-from exactformer.domains.capabilities import require_capability
-from exactformer.domains.expression import EMPTY
-from exactformer.model.encode import NO_VALUE
+from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.model.feedforward import MLP, Units
 from exactformer.model.remembered import fixed
 from exactformer.weights.tensors import ALGEBRA_GATES
 
-LOWEST = -(1 << 40)  # below every depth
-
 
 class IterationGraph(nn.Module):
-    """One iteration as a graph: from the state (B, n, D) in float32 and its mask (B, n) to the next
-    state.
+    """One iteration of a layer as a graph: from the state (B, n, D) in float32 and its mask (B, n)
+    to the next state.
     """
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        require_capability("graph", model.domain)
         weights = fixed(model.weights)  # what is certified here is what the graph is made of
         require_exact(model.algebra, weights)
         f = weights.f
@@ -47,18 +43,14 @@ class IterationGraph(nn.Module):
             self.register_buffer(name, None if gate is None else gate.float().clone())
         self.slots = f.slots
         self.D, self.first_operator = len(model.algebra.vocabulary), model.algebra.first_operator
+        self.V = self.first_operator - FIRST_VALUE
 
     def forward(self, X: Tensor, inside: Tensor) -> Tensor:
-        tokens = self.read(X)
-        depth = torch.where(inside, torch.maximum(*self.counts(tokens)), LOWEST)  # Eq. 4
-        deepest = nn.functional.pad(depth, (0, 1), value=LOWEST).amax(-1, keepdim=True)  # if n = 0
-        P = (depth == deepest) & inside  # Eq. 5
-        mask = P.to(torch.int64)
-        starts = mask * (1 - nn.functional.pad(mask, (1, 0))[:, :-1])  # Eq. 6
-        ids = mask * starts.cumsum(-1)  # Eq. 7
-        H = self.attention(tokens * mask.unsqueeze(-1), ids, starts)
-        Y = (self.f(H) > 0).to(X.dtype)
-        return torch.where(P.unsqueeze(-1), self.write(Y), X)  # Eq. 13
+        raise NotImplementedError
+
+    def running(self, X: Tensor) -> Tensor:
+        """Whether each sequence has not halted, (B,)."""
+        raise NotImplementedError
 
     def counts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Eqs. 2 and 3: depths counted from the left end, and from the right."""
@@ -67,16 +59,15 @@ class IterationGraph(nn.Module):
         return count, count - gate - count[:, -1:]
 
     def attention(self, V: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
-        """Eqs. 10 to 12 within each cluster, slot by slot."""
+        """Eqs. 10 to 12 within each cluster, slot by slot. The members of a cluster stand side by
+        side; `starts` is 1 at the first.
+        """
         B, n, D = V.shape
         S = self.slots
         slot = torch.zeros_like(ids)
         if self.G_R is not None:
             gate = (V @ self.get_buffer("G_R")).to(torch.int64)
-            count = gate.cumsum(-1)
-            before = torch.zeros(B, n + 1, dtype=torch.int64, device=V.device)
-            before = before.scatter_add(1, ids, starts * (count - gate))  # where each starts
-            slot = (count - before.gather(1, ids) - 1).clamp(0, S - 1)
+            slot = (restarted(gate, ids, starts) - 1).clamp(0, S - 1)
         into = (ids * S + slot).unsqueeze(-1).expand(B, n, D)
         rows = ids.unsqueeze(-1).expand(B, n, S * D)
         Q, K = V @ self.get_buffer("W_Q"), V @ self.get_buffer("W_K")
@@ -97,37 +88,27 @@ class IterationGraph(nn.Module):
         return Y if self.E is None else (Y.double() @ self.get_buffer("E").double()).to(Y.dtype)
 
 
-class LoopGraph(IterationGraph):
-    """The whole model as a graph: from token ids (B, n), -1 for an empty position, to the value
-    index of each sequence (-1 if there is none) and the number of iterations.
-    """
+def before(x: Tensor, value: int = 0) -> Tensor:
+    """What stands one position to the left of each (B, n); `value` at the first."""
+    return pad(x, (1, 0), value=value)[:, :-1]
 
-    def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
-        from torch._higher_order_ops import while_loop
 
-        # An empty sequence more, and an empty position: runtimes fail on tensors without elements.
-        ids = nn.functional.pad(ids, (0, 1, 0, 1), value=EMPTY)
-        one_hot = (ids.unsqueeze(-1) == torch.arange(self.D, device=ids.device)).float()
-        limit = (ids == OPEN).to(torch.int64).sum(-1)
-        start = (self.write(one_hot), torch.zeros((), dtype=torch.int64), torch.zeros_like(limit))
+def behind(x: Tensor, value: int = 0) -> Tensor:
+    """What stands one position to the right of each (B, n); `value` at the last."""
+    return pad(x, (0, 1), value=value)[:, 1:]
 
-        def running(X: Tensor, i: Tensor) -> Tensor:
-            forward, backward = self.counts(self.read(X))
-            return ((forward != 0) | (backward != 0)).any(-1) & (i < limit)
 
-        def go_on(X: Tensor, i: Tensor, taken: Tensor) -> Tensor:
-            return running(X, i).any()
+def add_up(numbers: Tensor, ids: Tensor, rows: int) -> Tensor:
+    """The sum of the whole numbers of each cluster, in a table of `rows`."""
+    sums = torch.zeros(*ids.shape[:-1], rows, dtype=torch.int64, device=ids.device)
+    return sums.scatter_add(-1, ids, numbers.to(torch.int64))
 
-        def iterate(X: Tensor, i: Tensor, taken: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            acts = running(X, i)
-            inside = acts.unsqueeze(-1).expand(X.shape[:2])
-            return super(LoopGraph, self).forward(X, inside), i + 1, taken + acts.to(torch.int64)
 
-        X, _, taken = while_loop(go_on, iterate, start)
-        held = (self.read(X) > 0).to(torch.int64).sum(1)
-        values = held[:, FIRST_VALUE : self.first_operator]
-        single = (held.sum(-1) == 1) & (values.sum(-1) == 1)
-        return torch.where(single, values.argmax(-1), NO_VALUE)[:-1], taken[:-1]
+def restarted(numbers: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
+    """The sum of the whole numbers from the start of each one's cluster up to there."""
+    count = numbers.cumsum(-1)
+    left = add_up(starts * (count - numbers), ids, ids.shape[1] + 1)
+    return count - left.gather(1, ids)
 
 
 class _Perceptron(nn.Module):

@@ -15,16 +15,17 @@ from exactformer import __version__
 from exactformer.api import Model
 from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw
-from exactformer.export.graph import LoopGraph
+from exactformer.export.loop import LoopGraph
 from exactformer.host.atomic import new_file
 from exactformer.model.encode import pad_slots
+from exactformer.model.iterations import Iterations
 from exactformer.model.remembered import fixed
 
 FORMAT = "exactformer onnx 1"
 TRIED = {0: 5, 1: 20, 2: 20, 5: 20, 9: 10}  # expressions of each depth that are compared
 
 
-def export_onnx(model: Model, path: Path) -> None:
+def export_onnx(model: Model, path: Path, iterations: Iterations = "depth") -> None:
     """Write the file; needs onnx, onnxscript and onnxruntime.
 
     It takes `ids`, int64 of any shape (B, n), also with B or n of 0: what `Expression.positions`
@@ -34,24 +35,25 @@ def export_onnx(model: Model, path: Path) -> None:
     onnx, _ = _packages()
     model = fixed(model)  # one content for the graph, its hash and the comparison
     with new_file(Path(path)) as unfinished:
-        made = _graph(model)
+        made = _graph(model, iterations)
         facts = {
             "format": FORMAT,
             "version": __version__,
             "algebra": model.algebra.name,
             "vocabulary": list(model.algebra.vocabulary),
             "values": list(model.algebra.values),
+            "layer": model.domain.layer(iterations),
             "empty_after_close": model.algebra.empty_after_close,
             "weights_sha256": model.sha256,
         }
         onnx.helper.set_model_props(made, {"exactformer": json.dumps(facts, ensure_ascii=False)})
         unfinished.write_bytes(made.SerializeToString())
-        _compare(model, unfinished)
+        _compare(model, unfinished, iterations)
 
 
-def _graph(model: Model) -> Any:
+def _graph(model: Model, iterations: Iterations) -> Any:
     """The model of onnx, for batches of any size and expressions of any length."""
-    graph = LoopGraph(model.to("cpu")).eval()
+    graph = LoopGraph(model.to("cpu"), iterations).eval()
     some = position_ids(draw(model.algebra, 3, 2, np.random.default_rng(0)))
     dynamic = {"ids": {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}}
     with _quiet():
@@ -82,12 +84,12 @@ def run_onnx(session: Any, expressions: Sequence[Expression]) -> tuple[list[str 
     return [symbols[i] if i >= 0 else None for i in values.tolist()], taken.tolist()
 
 
-def _compare(model: Model, path: Path) -> None:
+def _compare(model: Model, path: Path, iterations: Iterations) -> None:
     _, onnxruntime = _packages()
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     for depth, count in TRIED.items():
         expressions = draw(model.algebra, depth, count, np.random.default_rng(depth))
-        wanted = model.outcomes(expressions)
+        wanted = model.outcomes(expressions, iterations)
         if list(zip(*run_onnx(session, expressions), strict=True)) != [tuple(o) for o in wanted]:
             raise ValueError(f"onnxruntime gives other values than the model at depth {depth}")
 

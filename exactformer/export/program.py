@@ -9,18 +9,20 @@ import torch
 
 from exactformer.api import Model
 from exactformer.domains.sampling import draw
-from exactformer.export.graph import IterationGraph
+from exactformer.export.loop import iteration_graph
 from exactformer.host.atomic import new_file
-from exactformer.model.circuit import steps
 from exactformer.model.encode import initial_state
+from exactformer.model.iterations import Iterations
+from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
 
 
-def export_iteration(model: Model, path: Path) -> None:
+def export_iteration(model: Model, path: Path, iterations: Iterations = "depth") -> None:
     """Write a .pt2 file, for `torch.export.load(path).module()`: a state (B, n, D) and a mask of
     where it may act, (B, n), to the state after one iteration, for any B and n, also 0.
     """
     model = fixed(model).to("cpu")  # one content for the program and the comparison
+    graph = iteration_graph(model, iterations).eval()
     batches = [
         initial_state(draw(model.algebra, depth, count, np.random.default_rng(0)), model.weights)
         for depth, count in ((3, 3), (6, 5))
@@ -29,12 +31,16 @@ def export_iteration(model: Model, path: Path) -> None:
     dynamic = {"X": any_size, "inside": any_size}
     with new_file(Path(path)) as unfinished, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its file format
-        graph = IterationGraph(model).eval()
         program = torch.export.export(graph, batches[0], dynamic_shapes=dynamic)
         saved = BytesIO()  # torch would not say why a file could not be written
         torch.export.save(program, saved)
         unfinished.write_bytes(saved.getvalue())
         read = torch.export.load(BytesIO(unfinished.read_bytes())).module()  # whatever its name
         for X, inside in batches:
-            if not torch.equal(read(X, inside), next(steps(X, model.weights, inside)).X):
-                raise ValueError("the program gives another state than the model")
+            for step in layer_of(model.domain, iterations).steps(
+                X, inside, model.weights, model.domain
+            ):
+                acts = inside & step.P.any(-1, keepdim=True)
+                if not torch.equal(read(X, acts), step.X):
+                    raise ValueError("the program gives another state than the model")
+                X = step.X
