@@ -1,7 +1,7 @@
-"""What the graphs of all layers share: the transformer written with operations of fixed shapes, for
-compilers of graphs.
+"""The common part of the graphs of all layers: the transformer written with operations of fixed
+shapes, for compilers of graphs.
 
-They compute what `model/` does, and are a second account of it: tests compare the two state by
+Graphs compute what `model/` does, and are a second account of it: tests compare the two state by
 state. Clusters add up in a table with n + 1 rows (row 0 for what is in none), each with a part for
 every slot, since how many clusters there are is not known beforehand. Products in float64 are those
 of the runtime: a proof holds for any order of summation.
@@ -89,12 +89,12 @@ class IterationGraph(nn.Module):
 
 
 def before(x: Tensor, value: int = 0) -> Tensor:
-    """What stands one position to the left of each (B, n); `value` at the first."""
+    """The neighbour on the left of each position, of (B, n); `value` at the first."""
     return pad(x, (1, 0), value=value)[:, :-1]
 
 
 def behind(x: Tensor, value: int = 0) -> Tensor:
-    """What stands one position to the right of each (B, n); `value` at the last."""
+    """The neighbour on the right of each position, of (B, n); `value` at the last."""
     return pad(x, (0, 1), value=value)[:, 1:]
 
 

@@ -167,7 +167,7 @@ class PlainGraph(SpanGraph):
         return V + add_up(starts * (u - V), ids, holes.shape[1])
 
     def try_steps(self, symbols: Tensor, side: Tensor, known: Tensor) -> Tensor:
-        """What the step of each operator makes of every value, (B, n, V + 1)."""
+        """The result of each operator's step for every value, (B, n, V + 1)."""
         n = symbols.shape[1]
         value = FIRST_VALUE + known.clamp(max=self.V - 1)
         left = torch.where(side == LEFT_KNOWN, value, torch.where(side == PREFIX, EMPTY, HOLE))

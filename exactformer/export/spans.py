@@ -35,7 +35,7 @@ class Entries(NamedTuple):
 
 
 class SpanGraph(IterationGraph):
-    """What the graphs of layers that try values share."""
+    """The common part of the graphs of layers that try values."""
 
     def symbols(self, X: Tensor) -> Tensor:
         """The token in each position; EMPTY where there is none."""
