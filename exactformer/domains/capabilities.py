@@ -34,7 +34,6 @@ _GRADIENT = Refusal(
     "values are composed by look-up, which has no gradient",
     "use iterations by the depth, in infix or prefix notation",
 )
-_PAPERS = Refusal("the graph is that of the paper's layer", _GRADIENT.instead)
 _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
 
 CAPABILITIES: dict[str, Capability] = {
@@ -102,11 +101,7 @@ CAPABILITIES: dict[str, Capability] = {
     ),
     "protocol": Capability("other networks under the paper's protocol", "`exactformer.protocol`"),
     "huggingface": Capability("a folder for Hugging Face", "`export huggingface`"),
-    "graph": Capability(
-        "a graph for other runtimes",
-        "`export onnx`, `export torch`",
-        {"log": _PAPERS, "plain": _PAPERS},
-    ),
+    "graph": Capability("a graph for other runtimes", "`export onnx`, `export torch`"),
     "bench": Capability(
         "measurements beside other programs",
         "`bench`",
