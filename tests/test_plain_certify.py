@@ -220,7 +220,7 @@ def test_levels_in_any_other_notation_are_refused():
 
 def test_the_extracted_checker_says_that_it_is_for_other_notations():
     file = to_file(MODULO7, ef.construct(MODULO7).weights, {})
-    with pytest.raises(ValueError, match="infix and prefix notation, found plain"):
+    with pytest.raises(ValueError, match="since the theorems in Coq are about infix and prefix"):
         dump(file)
 
 

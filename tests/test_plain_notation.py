@@ -177,7 +177,7 @@ def test_balanced_draws_and_wrong_shares():
     assert sorted(map(ef.oracle, drawn)) == sorted("0123456789" * 2)
     with pytest.raises(ValueError, match="`parentheses` from 0 to 1, found 2"):
         ef.draw(algebra, 1, 1, rng, parentheses=2)
-    with pytest.raises(ValueError, match="for plain notation; 'boolean' is infix"):
+    with pytest.raises(ValueError, match="not for 'boolean', since all its parentheses are needed"):
         ef.draw(ef.boolean(), 1, 1, rng, parentheses=0.5)
 
 

@@ -396,7 +396,7 @@ def algebra_of(domain: Domain) -> Algebra:
 
 
 class OfDomain:
-    """What is about a domain."""
+    """Something that belongs to a domain."""
 
     domain: Domain
 

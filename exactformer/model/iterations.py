@@ -50,12 +50,17 @@ COSTS: dict[str, Cost] = {  # by layer
 
 def most_iterations(expression: Expression, iterations: Iterations) -> int:
     """Number of iterations by depth; an upper bound on it for the other layers."""
-    return COSTS[expression.domain.layer(iterations)].iterations(expression)
+    return _cost(expression, iterations).iterations(expression)
 
 
 def values_tried(expression: Expression, iterations: Iterations) -> int:
     """Number of values that each position is tried with; 0 if it is run as it is."""
-    return COSTS[expression.domain.layer(iterations)].values(expression)
+    return _cost(expression, iterations).values(expression)
+
+
+def _cost(expression: Expression, iterations: Iterations) -> Cost:
+    check_iterations(iterations)
+    return COSTS[expression.domain.layer(iterations)]
 
 
 def work(expression: Expression, iterations: Iterations = "depth") -> int:

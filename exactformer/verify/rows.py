@@ -21,7 +21,7 @@ class Cases:
 
 @dataclass(frozen=True)
 class Fault:
-    """What is wrong, in symbols, and the token ids of an expression that may show it, if any."""
+    """A fault in symbols, and the token ids of an expression that may show it, if any."""
 
     shown: str
     ids: tuple[int, ...] = ()
