@@ -26,7 +26,8 @@ Map = tuple[int, ...]  # the index of a value for each
 
 class GroupState(NamedTuple):
     """The work that is left in a group: the grammar's state, the map that waits on each level, and
-    the last operand if one has just ended; else `level` is the effective level of the operator before.
+    the last operand if one has just ended; else `level` is the effective level of the operator
+    before.
     """
 
     grammar: int
