@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 
 from exactformer.certify import Certificate
-from exactformer.domains.algebra import AN_ALGEBRA, OfDomain
+from exactformer.domains.algebra import AN_ALGEBRA
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.data import expect, require_device
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
@@ -120,7 +120,7 @@ class Model(Remembering, OfDomain):
         most_work   what the transformer may spend on one expression.
         tell        is called with the fraction of the transformer's work that is done.
         """
-        evaluator = self._evaluator(engine, iterations, most_work)
+        evaluator = Evaluator(self.domain, self._loaded, engine, iterations, most_work)
         if isinstance(texts, Text):
             return evaluator.texts([texts], tell)[0]
         expect(texts, Iterable, "an expression or several, such as a list of texts")
@@ -134,17 +134,12 @@ class Model(Remembering, OfDomain):
 
     def fast_engine(self, engine: EngineName = "auto") -> "CpuEngine | None":
         """The fast engine if `engine` asks for it; None if the transformer is to run."""
-        return self._evaluator(engine).fast
+        return Evaluator(self.domain, self._loaded, engine).fast
 
     @remembered
     def _loaded(self) -> Loaded:
         """The weights as they are now, with what was found of them."""
         return Loaded(self.domain, self.weights)
-
-    @remembered
-    def _evaluator(self) -> Callable[..., Evaluator]:
-        """The evaluator with these weights for an engine, iterations and a bound."""
-        return lru_cache(maxsize=8)(partial(Evaluator, self.domain, self._loaded))
 
     def predict(
         self,
@@ -171,7 +166,7 @@ class Model(Remembering, OfDomain):
         """The value that the transformer gives each expression, and its number of iterations. A
         ValueError names the place of an expression that ends without a value.
         """
-        evaluator = self._evaluator("model", iterations, most_work)
+        evaluator = Evaluator(self.domain, self._loaded, "model", iterations, most_work)
         return evaluator.outcomes(expressions_of(self.domain, expressions), places, tell)
 
     @overload

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from exactformer.domains.algebra import OfDomain
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate

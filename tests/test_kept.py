@@ -362,3 +362,7 @@ def test_weights_that_change_while_they_are_certified_are_not_kept(folder, tmp_p
     assert find_tables(SMALL, str(path)) is None
     construct(SMALL, "table").save(path)
     assert find_tables(SMALL, str(path)) is not None
+
+
+def test_the_code_that_decides_is_where_it_is_looked_for():
+    assert all((kept.PACKAGE / name).exists() for name in kept.DECIDING)

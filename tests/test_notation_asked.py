@@ -78,7 +78,7 @@ def test_only_domains_ask_for_the_kind_of_a_domain() -> None:
         for path in PACKAGE.rglob("*.py")
     }
     asking = {path: lines for path, lines in asked.items() if lines}
-    assert asking.keys() == {"domains/algebra.py"}, asking
+    assert asking.keys() == {"domains/algebra.py", "domains/belonging.py"}, asking
 
 
 def test_a_question_for_the_kind_is_found() -> None:

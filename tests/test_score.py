@@ -145,7 +145,7 @@ def test_what_a_user_reads(nangia_file):
         "  algebra  listops-4-mean: MAX of 2 to 4, MIN of 2 to 4, MED of 2 to 4, SM of 2 to 4",
         "  median   of an even number: the floor of their mean, as published",
         "  weights  constructed: exact",
-        "  engine   fast: tables read off these weights",
+        "  engine   fast: tables of certified weights",
     ]
 
 

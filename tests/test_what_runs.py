@@ -134,7 +134,7 @@ def test_score_tells_the_engine_by_the_same_key(engine, runs):
     assert told("score", "boolean", "-", "--engine", engine, stdin=row)["engine"] == engine
     assert bool(runs) is (engine == "model")
     _, printed, _ = run_here(["score", "boolean", "-", "--engine", engine], row)
-    words = {"fast": "tables read off these weights", "model": "the transformer itself"}
+    words = {"fast": "tables of certified weights", "model": "the transformer itself"}
     assert f"engine   {engine}: {words[engine]}\n" in printed
 
 

@@ -13,7 +13,8 @@ from typer.core import TyperGroup
 
 from exactformer import __version__
 from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, open_streams
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import BUILT_IN, find_algebra
 from exactformer.domains.data import listed, require_device, suggestion
 from exactformer.domains.domain import Domain as AnyDomain

@@ -22,7 +22,7 @@ from exactformer.cli.app import (
     one_of,
 )
 from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import Kept

@@ -11,7 +11,8 @@ from typing import Annotated
 from typer import Argument, Option
 
 from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, WeightsName, app, read_algebra
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.syntax import parse
 from exactformer.model.iterations import most_iterations, require_feasible
 

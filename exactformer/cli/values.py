@@ -22,8 +22,8 @@ def print_json(items: Iterable[Any], end: str = "\n") -> None:
 
 
 def print_outcomes(kept: Kept[Any], as_json: bool) -> None:
-    """Print the value of each line that the transformer ran, in JSON with its iterations, and null
-    for a bad line.
+    """Print the value of each line by the transformer, in JSON with its iterations. A bad line is
+    null in JSON, else BAD_LINE.
     """
     if not as_json:
         for block in kept:

@@ -386,26 +386,6 @@ class Algebra(Domain):
         )
 
 
-def algebra_of(domain: Domain) -> Algebra:
-    """The domain as an algebra; a ValueError for one of another kind, which has no values and no
-    operators.
-    """
-    if isinstance(domain, Algebra):
-        return domain
-    raise ValueError(f"expected an algebra, found {domain.name!r}, which is a {domain.kind}")
-
-
-class OfDomain:
-    """Something that belongs to a domain."""
-
-    domain: Domain
-
-    @property
-    def algebra(self) -> Algebra:
-        """The domain, which must be an algebra."""
-        return algebra_of(self.domain)
-
-
 def _some(symbols: Sequence[str]) -> str:
     """The first few symbols of a list, short enough for one line."""
     text = " ".join(symbols[:SHOWN_SYMBOLS])

@@ -10,7 +10,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, OfDomain
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.symbols import EMPTY as EMPTY
 

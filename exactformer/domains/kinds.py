@@ -29,6 +29,8 @@ def load_domain(path: str | Path) -> Domain:
     data = read_toml(path)
     if "kind" not in data:
         return algebra_of_data(Path(path), data)
+    if data["kind"] == Algebra.kind:
+        raise DefinitionError(Path(path), ["kind: expected no such line for an algebra, found one"])
     try:
         return read_domain(data)
     except ValueError as error:

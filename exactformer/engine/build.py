@@ -15,7 +15,8 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import FIRST_VALUE, Algebra, algebra_of
+from exactformer.domains.algebra import FIRST_VALUE, Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.domain import Domain
 from exactformer.domains.grammar import DONE

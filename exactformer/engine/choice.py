@@ -1,8 +1,9 @@
 """The names of the engines, and whether an algebra's tables build in about a second."""
 
+from functools import lru_cache
 from typing import Literal
 
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
 from exactformer.engine.build import has_tables
 
@@ -14,6 +15,7 @@ SOON_MADE = 100_000  # cases of all operators together
 SOON_NUMBERS = 1 << 22  # cases in all orders that are told apart, times the tokens after each
 
 
+@lru_cache(maxsize=64)
 def soon_made(domain: Domain) -> bool:
     """Whether tables build in about a second. Those of operators of any number of operands do not:
     they cover some numbers only.

@@ -1,6 +1,7 @@
-"""Finds all that tokens make up together, or maps, in any order, by going on until nothing is new.
+"""Closures: every state, map or run that tokens can produce, found by applying each to each until
+nothing new appears.
 
-The kernels of the GPU have numbers for it, where it is little:
+The kernels of the GPU have numbers for them, if there are few:
 
     holes     of a span that holds one span of unknown value: the state that each value leads to
     products  of maps of values, one after the other: a map
@@ -57,7 +58,7 @@ def _inner(table: Rows, tokens: int) -> Rows:
 def holes(table: Rows, tokens: int, values: int) -> tuple[Rows, Rows, Rows] | None:
     """The automaton of spans that hold one span of unknown value: for each of its states, which
     state each value would lead to; by state, where it begins; by its state and token, how it goes
-    on. None where there are many.
+    on. None if there are more than MOST_HOLES.
     """
     on_values = table[:, FIRST_VALUE : FIRST_VALUE + values]
     vectors, enter = np.unique(on_values, axis=0, return_inverse=True)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import domain_sha256
 from exactformer.domains.domain import Domain
 from exactformer.engine.automaton import SpanAutomaton
@@ -42,7 +42,15 @@ BY_NAME = ("constructed", "constructed/closed", "constructed/units", "constructe
 
 # The code that decides what those are, and whether weights are certified.
 PACKAGE = Path(__file__).parent.parent
-DECIDING = ("domains", "model", "verify", "certify.py", "weights/file.py", "weights/tensors.py")
+DECIDING = (
+    "domains",
+    "weights",
+    "model",
+    "verify",
+    "certify.py",
+    "engine/loaded.py",
+    "engine/read_off.py",
+)
 
 
 def find_tables(domain: Domain, weights: str | Path) -> SpanAutomaton | None:

@@ -1,4 +1,4 @@
-"""Models in memory: by the name of their weights, and what is found of weights, each fact once."""
+"""Models in memory: by the name of their weights, with facts about them, each computed once."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from exactformer.certify import Certificate, certify, findings
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
 from exactformer.model.construct import MAKERS
 from exactformer.model.iterations import Iterations, check_iterations

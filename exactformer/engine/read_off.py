@@ -12,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 
 from exactformer.certify import findings
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, algebra_of
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import EMPTY
 from exactformer.engine.automaton import Keys, SpanAutomaton

@@ -15,7 +15,7 @@ from exactformer.domains.formats.nangia import DIGIT_CODES, FEWEST, OPERATOR_COD
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, WORD
 from exactformer.engine.compiled import compiled
 from exactformer.engine.shortcuts import eight_bytes
-from exactformer.engine.tables import Words, words_of
+from exactformer.engine.tables import WordTables, words_of
 
 U = np.uint64
 LABEL_FIRST, LABEL_LAST, NO_LABEL = range(3)  # the field that is the label
@@ -32,7 +32,7 @@ class NangiaTables(NamedTuple):
 
     kind: NDArray[np.uint8]  # by byte: the code of a digit, SPACE, or OTHER
     is_word: NDArray[np.bool_]  # by byte: may go on with a word
-    operators: Words  # known by the two bytes behind their bracket
+    operators: WordTables  # known by the two bytes behind their bracket
 
 
 def nangia_tables(separators: bytes) -> NangiaTables:

@@ -18,7 +18,7 @@ MOST_PAIRS = 255
 SMALL_VOCABULARY = 16  # tables by three tokens then have 4096 entries
 
 
-class Words(NamedTuple):
+class WordTables(NamedTuple):
     """Words that are known by their first two bytes, and then compared."""
 
     word: NDArray[np.uint8]  # (65536,): by two bytes, number of the word from 1, or 0
@@ -53,7 +53,7 @@ class Tables(NamedTuple):
     opening: NDArray[np.unsignedinteger]  # by two tokens: the row of `(xy`, or `no`
     brief: NDArray[np.uint8]  # by two tokens: the token of the value of `(xy)`, or 0
     whole: NDArray[np.uint8]  # by three tokens: the token of the value of `(xyz)`, or 0
-    word: NDArray[np.uint8]  # this and the next four: `Words`, each with a space behind it; a
+    word: NDArray[np.uint8]  # this and the next four: `WordTables`, each with a space behind it; a
     word_bytes: NDArray[np.uint64]  # tuple within this one would take longer to hand over
     word_mask: NDArray[np.uint64]
     word_length: NDArray[np.uint8]
@@ -142,14 +142,14 @@ def tables_of(automaton: SpanAutomaton, lexer: Lexer, *, packed: bool, square: b
     )
 
 
-def words_of(tokens: Mapping[bytes, int], first: int = 0) -> Words:
+def words_of(tokens: Mapping[bytes, int], first: int = 0) -> WordTables:
     """The tables of words of up to eight bytes, with their tokens."""
     number = np.zeros(65536, dtype=np.uint8)
     for i, spelling in enumerate(tokens, start=1):
         two = spelling[first] | spelling[first + 1] << 8
         number[two] = i if number[two] == 0 and i < 255 else 255  # 255: not told apart
     number[number == 255] = 0
-    return Words(
+    return WordTables(
         number,
         word_bytes=np.array([1, *(int.from_bytes(w, "little") for w in tokens)], np.uint64),
         word_mask=np.array([0, *((1 << 8 * len(w)) - 1 for w in tokens)], np.uint64),

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import Median, boolean, listops
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats import bowman, nangia
@@ -108,7 +109,7 @@ class Score(Tally):
             published = ", as published" if median == PUBLISHED_MEDIAN else ""
             lines.append(f"  median   of an even number: {middle[median]}{published}")
         lines.append(f"  weights  {task.weights}: exact")
-        what = {"fast": "tables read off these weights", "model": "the transformer itself"}
+        what = {"fast": "tables of certified weights", "model": "the transformer itself"}
         lines.append(f"  engine   {self.engine}: {what[self.engine]}")
         for row in self.wrong:
             lines.append(f"  line {row.line}: expected {row.expected}, found {row.found}")

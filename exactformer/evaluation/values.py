@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
-from exactformer.domains.algebra import Algebra, algebra_of
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.data import show, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError
@@ -26,7 +27,7 @@ from exactformer.domains.syntax import parse
 from exactformer.engine.automaton import REFUSED, SpanAutomaton
 from exactformer.engine.choice import EngineName, EngineUsed, soon_made
 from exactformer.engine.kept import find_tables, keep_certified
-from exactformer.model.iterations import Iterations, work
+from exactformer.model.iterations import Iterations, check_iterations, work
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -93,6 +94,8 @@ class Evaluator:
     keep_going: bool = False  # whether lines behind a bad one are evaluated
 
     def __post_init__(self) -> None:
+        if self.iterations is not None:
+            check_iterations(self.iterations)
         if self.iterations is not None and self.engine != "model":
             raise ValueError(
                 f"iterations ({self.iterations}) are the transformer's: expected the engine model, "

@@ -6,6 +6,7 @@ from torch.nn.functional import pad
 
 from exactformer.api import Model
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.data import listed
 from exactformer.domains.expression import EMPTY
 from exactformer.export.depth import DepthGraph
 from exactformer.export.graph import IterationGraph
@@ -24,7 +25,9 @@ GRAPHS: dict[str, type[IterationGraph]] = {  # by layer
 def iteration_graph(model: Model, iterations: Iterations = "depth") -> IterationGraph:
     """One iteration of the layer that reads the model's expressions."""
     check_iterations(iterations)
-    return GRAPHS[model.domain.layer(iterations)](model)
+    if (layer := model.domain.layer(iterations)) not in GRAPHS:
+        raise ValueError(f"expected a layer with a graph, {listed([*GRAPHS])}, found {layer}")
+    return GRAPHS[layer](model)
 
 
 class LoopGraph(nn.Module):

@@ -25,7 +25,7 @@ import numpy as np
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.climbing import Applied, climb
-from exactformer.domains.data import expect
+from exactformer.domains.data import expect, listed
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.strahler import Group, enclosed, joined
 from exactformer.model.iterations import Iterations, check_iterations
@@ -178,6 +178,8 @@ def causal_graph(expression: Expression, iterations: Iterations = "depth") -> Ca
     expect(expression, Expression, "an Expression, which parse makes of text")
     check_iterations(iterations)
     algebra, layer = expression.algebra, expression.domain.layer(iterations)
+    if layer not in PARTS:
+        raise ValueError(f"expected a layer with causal graphs, {listed([*PARTS])}, found {layer}")
     ids, parts = expression.positions.tolist(), PARTS[layer](expression)
     operators = {
         at: algebra.vocabulary[i] for at, i in enumerate(ids) if i >= algebra.first_operator

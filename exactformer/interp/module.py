@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from exactformer.domains.algebra import OfDomain
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect, show, suggestion
 from exactformer.domains.domain import Domain

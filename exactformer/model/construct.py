@@ -321,8 +321,8 @@ def _fitted(algebra: Algebra) -> Weights:
     return from_file(file)
 
 
-# Weights written down, with the name of their feedforward, by the kind of domain: of a domain, from
-# the name of a feedforward (None: the first possible one) and whether vectors are to be dense.
+# Writes weights down, by the kind of domain: takes the domain, the name of a feedforward (None: the
+# first that is possible) and whether vectors are dense; gives the feedforward's name and weights.
 MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
     Algebra.kind: _for_algebra
 }

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from torch import Tensor
 
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
 from exactformer.model import circuit, precedence, speculate
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.host.threads import one_thread

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.algebra import CLOSE, OPEN, Algebra, OfDomain
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.units import slots_of
 from exactformer.verify.levels import Grouping, check_levels

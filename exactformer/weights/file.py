@@ -17,7 +17,7 @@ import safetensors
 from numpy.typing import NDArray
 from safetensors.numpy import save
 
-from exactformer.domains.algebra import OfDomain
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.bounds import LONGEST_TENSORS, MOST_NUMBERS, require
 from exactformer.domains.data import Place, read_json, show
 from exactformer.domains.domain import Domain

@@ -8,7 +8,7 @@ No torch in here: to evaluate with weights that are known to be certified, the n
 
 from pathlib import Path
 
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.data import suggestion
 from exactformer.domains.domain import Domain
 from exactformer.weights.file import WeightFile

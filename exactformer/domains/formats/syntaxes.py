@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from exactformer.domains import syntax as native
-from exactformer.domains.algebra import algebra_of
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.data import suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
