@@ -20,6 +20,12 @@ DECIDE = {
     "export/huggingface.py": "words of a model's card",
     "problems/folders.py": "words of a data set's card",
 }
+# The files that ask whether an algebra declares levels, which only plain notation has.
+ASK_FOR_LEVELS = {
+    "explorer/choices.py": "random levels for random weights",
+    "model/construct.py": "declared levels for weights that are written down",
+    "training/run.py": "levels that are learned",
+}
 # Tables by layer, of which one has the name of the notation that it reads.
 BY_LAYER = {
     "domains/capabilities.py",
@@ -96,7 +102,36 @@ def test_nobody_else_asks_for_a_notation() -> None:
     strangers = asking - DECIDE.keys() - BY_LAYER - OTHER_MEANINGS
     assert not strangers, {path: asked[path] for path in strangers}
     assert asking == DECIDE.keys() | BY_LAYER | OTHER_MEANINGS, "a file of the list asks no more"
-    assert len(DECIDE) <= 12
+    assert len(DECIDE) + len(ASK_FOR_LEVELS) <= 12
+
+
+def test_nobody_else_asks_whether_there_are_levels() -> None:
+    asking = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if asks_for_levels(path.read_text(encoding="utf-8"))
+    }
+    tables = {
+        "verify/conditions.py",
+        "weights/tensors.py",
+    }  # by kind: what an algebra's weights need
+    assert asking == ASK_FOR_LEVELS.keys() | tables
+
+
+def asks_for_levels(source: str) -> bool:
+    """Whether a condition depends on there being levels of precedence."""
+    nodes = list(ast.walk(ast.parse(source)))
+    conditions = [node.test for node in nodes if isinstance(node, ast.If | ast.IfExp)]
+    conditions += [
+        node
+        for node in nodes
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool"
+    ]
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "precedence"
+        for condition in conditions
+        for part in ast.walk(condition)
+    )
 
 
 @pytest.mark.parametrize(

@@ -42,21 +42,24 @@ def instruction(algebra: Algebra) -> str:
     family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
     meanings += [_meaning(algebra, family, operator) for operator in algebra.operators]
-    if algebra.precedence:
-        meanings.append(_precedence(algebra))
+    if levels := _levels(algebra):
+        meanings.append(
+            f"operators bind in this order, the tightest first: {', then '.join(levels)}"
+        )
     return (
         f"{QUESTION} {'; '.join(meanings)}. Answer with its value alone: {listed(algebra.values)}."
     )
 
 
-def _precedence(algebra: Algebra) -> str:
-    """The part of a prompt that says how operators group where parentheses are left out."""
+def _levels(algebra: Algebra) -> list[str]:
+    """How operators group where parentheses are left out: each level in words, the tightest
+    first.
+    """
     grouped = {"left": "grouping from the left", "right": "grouping from the right"}
-    levels = [
+    return [
         f"{', '.join(level.operators)} ({grouped.get(level.direction, 'before one operand')})"
         for level in reversed(algebra.precedence)
     ]
-    return f"operators bind in this order, the tightest first: {', then '.join(levels)}"
 
 
 def _meaning(algebra: Algebra, family: str, operator: Operator) -> str:
