@@ -37,7 +37,7 @@ Shard = TypeVar("Shard")
 Result = TypeVar("Result")
 
 
-class Outcome(NamedTuple):
+class ShardResult(NamedTuple):
     """The outcome of a shard: its result, or a mistake that running it again would not help."""
 
     result: Any = None
@@ -69,7 +69,7 @@ class Cluster:
         self, function: Callable[[Shard], Result], shards: Iterable[Shard], *, gpus: float = 0
     ) -> Iterator[Result]:
         """Yield the results of shards in their order; a mistake is raised in its turn."""
-        waiting: dict[int, Outcome] = {}
+        waiting: dict[int, ShardResult] = {}
         following = 0
         for number, outcome in self._outcomes(function, shards, gpus, waiting):
             waiting[number] = outcome
@@ -82,8 +82,8 @@ class Cluster:
         function: Callable[[Shard], Result],
         shards: Iterable[Shard],
         gpus: float,
-        waiting: Mapping[int, Outcome],
-    ) -> Iterator[tuple[int, Outcome]]:
+        waiting: Mapping[int, ShardResult],
+    ) -> Iterator[tuple[int, ShardResult]]:
         """Yield the outcomes by shard number. There may be more shards than the memory holds, so no
         more of them run or wait than keep all nodes busy.
         """
@@ -112,12 +112,12 @@ class Cluster:
         cpus = int(resources.get("CPU", 0))
         return min(cpus, int(resources.get("GPU", 0) / gpus)) if gpus else cpus
 
-    def _outcome(self, done: Any) -> Outcome:
+    def _outcome(self, done: Any) -> ShardResult:
         try:
-            return Outcome(*self.ray.get(done))
+            return ShardResult(*self.ray.get(done))
         except self.ray.exceptions.RayError as error:
             what = f"did not finish a shard: {_one_line(error)}"
-            return Outcome(mistake=f"the cluster at {self.address} {what}")
+            return ShardResult(mistake=f"the cluster at {self.address} {what}")
 
 
 @contextmanager
@@ -177,19 +177,19 @@ def _on_node() -> Callable[[dict[str, str], bytes, bytes], tuple[Any, str | None
     return run
 
 
-def run_here(expected: dict[str, str], call: bytes, shard: bytes) -> Outcome:
+def run_here(expected: dict[str, str], call: bytes, shard: bytes) -> ShardResult:
     """Run a pickled function on a pickled shard, on a node."""
     place = socket.gethostname()
     for name, found in versions().items():
         if found != expected.get(name):
             wanted = f"expected {name} {expected.get(name)}, as here"
-            return Outcome(mistake=f"{place}: {wanted}, found {found}")
+            return ShardResult(mistake=f"{place}: {wanted}, found {found}")
     try:
-        return Outcome(_function(call)(pickle.loads(shard)))
+        return ShardResult(_function(call)(pickle.loads(shard)))
     except ValueError as error:
-        return Outcome(mistake=str(error))
+        return ShardResult(mistake=str(error))
     except Exception as error:  # a traceback of another machine helps nobody
-        return Outcome(mistake=f"{place}: {type(error).__name__}: {_one_line(error)}")
+        return ShardResult(mistake=f"{place}: {type(error).__name__}: {_one_line(error)}")
 
 
 @lru_cache(maxsize=1)
