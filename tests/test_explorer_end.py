@@ -36,6 +36,12 @@ def gone(path: Path) -> bool:
     return not path.exists() or "State:\tZ" in (path / "status").read_text()
 
 
+def as_at_a_terminal() -> None:
+    """A shell in the background and nohup have signals ignored, also by whom these tests start."""
+    for sign in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(sign, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize(
     ("sign", "status"),
     [
@@ -48,7 +54,11 @@ def gone(path: Path) -> bool:
 def test_a_busy_server_ends_at_once(sign, status):
     command = [sys.executable, "-m", "exactformer", "explore", "--no-browser", "--port", "0"]
     server = subprocess.Popen(
-        [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [*command, "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=as_at_a_terminal,
     )
     assert server.stdout
     assert server.stderr
