@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from engine_gpu import Problem, Trees, engine_of
+from engine_gpu import Problem, engine_of
+from gpu_trees import Trees
 from reports import heading, log, parser
 
 from exactformer.domains.catalog import arithmetic, listops

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from engine_gpu import SHAPES, Ids, Trees, tasks
+from gpu_trees import SHAPES, Ids, Trees, tasks
 from reports import heading, log, parser
 
 from exactformer.api import construct

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from engine_gpu import levels_of
+from gpu_trees import levels_of
 from numpy.typing import NDArray
 from reports import log, parser
 from torch import Tensor

@@ -23,7 +23,7 @@ pytestmark = NO_BROWSER
 
 @dataclass(frozen=True)
 class Change(Explained):
-    """What an iteration of any layer changed."""
+    """A record of the tokens that an iteration changed, for any layer."""
 
     tokens: list[str]
     state: list[str]
@@ -60,7 +60,7 @@ def case(request, monkeypatch) -> tuple[Algebra, str]:
 
 
 def cells(visit: Visit, row: int) -> list[str]:
-    """What is drawn in a row of the sheet; nothing is an empty place."""
+    """The text of each cell in a row of the sheet; that of an empty place is empty."""
     drawn = visit.page.locator(".stage-said").nth(row)
     return drawn.evaluate("row => [...row.children].map(cell => cell.textContent)")
 

@@ -1,4 +1,4 @@
-"""What differs between notations, or between kinds of domains, is asked of them or of a table."""
+"""Notations, kinds of domains and their tables answer: no other code asks which one there is."""
 
 import ast
 from collections.abc import Iterator

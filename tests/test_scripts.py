@@ -1,4 +1,4 @@
-"""What scripts beside the package import from it exists: they run too seldom to show it."""
+"""Scripts beside the package import only names that exist: they run too seldom to show it."""
 
 import ast
 from importlib import import_module
