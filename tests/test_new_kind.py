@@ -120,6 +120,10 @@ def test_the_commands_take_it(walk: Walk, tmp_path: Path) -> None:
     assert run_here(["eval", domain, "--file", str(tmp_path / "lines")])[:2] == (0, "2\n4\n3\n")
     status, said, _ = run_here(["eval", domain, "--file", str(tmp_path / "lines"), "--json"])
     assert (status, json.loads(said)["iterations"]) == (0, [1, 1, 0])
+    for syntax in ("python", "nangia"):
+        for given in (["++"], ["--file", str(tmp_path / "lines")]):
+            status, _, said = run_here(["eval", domain, *given, "--syntax", syntax])
+            assert (status, "expected an algebra, found 'circle'" in said) == (2, True)
     status, said, _ = run_here(["trace", domain, "++-"])
     assert "3 steps lead to 1" in said
     made, proof = str(tmp_path / "walk.safetensors"), str(tmp_path / "proof.json")

@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.bounds import LARGEST_ARITY
 from exactformer.domains.catalog import LISTOPS_OPERATORS, LISTOPS_RULES, Median, listops
 from exactformer.domains.data import listed, suggestion
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 from exactformer.domains.rules import count_keys, operand_keys
@@ -58,10 +60,11 @@ def token_ids(algebra: Algebra) -> NDArray[np.int16]:
     return np.array([ids.get(symbol, OPEN) for symbol in SYMBOLS], dtype=np.int16)
 
 
-def parse_nangia(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
+def parse_nangia(domain: Domain, text: str | bytes, *, first_line: int = 1) -> Expression:
     """Read one expression, n-ary or binarised; an operator or arity that the algebra lacks is a
     located error.
     """
+    algebra = algebra_of(domain)
     require_digits(algebra)
     text = decode(text, first_line)
     reading = read_nangia(text, first_line)

@@ -18,7 +18,9 @@ from itertools import product
 from typing import NoReturn
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.climbing import Node, flat
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 
@@ -36,9 +38,9 @@ class Dialect:
     unary: dict[str, tuple[int, Callable[[Node], Node]]]
 
 
-def parse_python(algebra: Algebra, text: str | bytes, *, first_line: int = 1) -> Expression:
+def parse_python(domain: Domain, text: str | bytes, *, first_line: int = 1) -> Expression:
     """Read one expression. Raises `ExpressionError` at the first token that cannot stand there."""
-    text = decode(text, first_line)
+    algebra, text = algebra_of(domain), decode(text, first_line)
     dialect = dialect_of(algebra)
     operands: list[Node] = []
     # Precedence, number of operands and effect of each waiting operator; precedence 0 for `(`.

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Literal
 
 from exactformer.domains import syntax as native
-from exactformer.domains.belonging import algebra_of
 from exactformer.domains.data import suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
@@ -34,6 +33,4 @@ def parse(
     if syntax not in READERS:
         hint = suggestion(syntax, READERS)
         raise ValueError(f"syntax: expected one of {', '.join(READERS)}, found {syntax!r}{hint}")
-    if syntax != "native":
-        domain = algebra_of(domain)  # whose operators others have notations for
     return READERS[syntax](domain, text, first_line=first_line)
