@@ -14,7 +14,7 @@ from torch import Tensor
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.gpu import CupyLauncher, Launcher
-from exactformer.engine.layout import ceil_div, source
+from exactformer.engine.layout import ceil_div, source, whole
 from exactformer.engine.row_tables import LEFT, RowTables, padded
 
 PIECE = 256  # bytes of the text; a thread reads the rows that begin there
@@ -65,7 +65,7 @@ class RowLayout:
 
     @property
     def ready(self) -> int:
-        return ceil_div(self.tile // ROW, 16) * 16
+        return whole(self.tile // ROW, 16)
 
     @property
     def shared_bytes(self) -> int:

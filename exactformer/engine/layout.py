@@ -87,10 +87,10 @@ class Layout:
             maps = hole_maps(table, vectors, self.bad)
         self.holes = len(maps)
         pairs = np.stack([next_state + first, becomes], axis=-1)
-        tables = _whole_lines(pairs.astype(self.cell).tobytes())
+        tables = whole_lines(pairs.astype(self.cell).tobytes())
         self.table_bytes = len(tables)
         tables += maps.tobytes()
-        tables += _whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
+        tables += whole_lines(b"".join(part.astype(self.cell).tobytes() for part in cells))
         self.tables_bytes = len(tables)
         self.table_shared = len(tables) <= SHARED_TABLE
         # Bytes of those that long chains of spans need: see `ChainTables` in tables.h.
@@ -100,12 +100,12 @@ class Layout:
         if numbered:
             numbered_maps, after = numbered
             self.numbers = len(numbered_maps)
-            tables += _whole_lines(after.tobytes())
+            tables += whole_lines(after.tobytes())
             self.chain_bytes = len(tables) - self.table_bytes - maps.size
             tables += numbered_maps.tobytes()
         self.runs_at = len(tables)
         if self.runs:
-            tables += self.runs.shortest.tobytes() + _whole_lines(self.runs.before.tobytes())
+            tables += self.runs.shortest.tobytes() + whole_lines(self.runs.before.tobytes())
         self.tables = np.frombuffer(tables, np.uint8)
         self.map_bytes = ceil_div(self.values, 16) * 16
 
@@ -215,7 +215,7 @@ class Layout:
         return of_a_chunk * chunks + of_a_block + tree
 
 
-def _whole_lines(data: bytes) -> bytes:
+def whole_lines(data: bytes) -> bytes:
     """Pad data with zeros to a multiple of the 16 bytes that are fetched at once."""
     return data + bytes(-len(data) % 16)
 

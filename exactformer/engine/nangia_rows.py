@@ -168,7 +168,7 @@ def read_text(text: Bytes, label: int) -> Transcript:
     def read(begin: int, end: int) -> Transcript:
         return _read_part(text, begin, end, label)
 
-    blocks = in_parts(text, NEWLINE, read)
+    blocks = in_parts(len(text), lambda i: int(next_row(text, i, NEWLINE)), read)
     before, uses = 0, np.full_like(blocks[0].uses, -1)
     for block in blocks:
         here = np.where(block.uses >= 0, before + block.uses, -1)

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.lexicon import BLANK, BYTE_CLASSES, SPACES, WORD
 from exactformer.engine.automaton import TOP, SpanAutomaton
-from exactformer.engine.layout import CELLS
+from exactformer.engine.layout import CELLS, SHARED_TABLE, whole_lines
 from exactformer.engine.tensor import Words
 
 MALFORMED, LEFT = 255, 254  # instead of the index of a value: no expression; to be read by others
 MOST_ENTRIES = 1 << 24  # of the lexer: a node is a number of 24 bits
-SHARED_TABLE = 24 << 10  # bytes; larger tables stay in the GPU's main memory
 BRACKETS = {b"(": "()", b")": "()", b"[": "[]", b"]": "[]"}
 
 
@@ -162,8 +161,7 @@ _NO_LEXER = np.zeros((0, 0), dtype=np.uint32), np.zeros(256, dtype=np.uint8)
 
 def padded(table: NDArray[np.generic]) -> NDArray[np.uint8]:
     """A table as bytes, padded so that they can be copied sixteen at a time."""
-    data = table.tobytes()
-    return np.frombuffer(data + bytes(-len(data) % 16), np.uint8)
+    return np.frombuffer(whole_lines(table.tobytes()), np.uint8)
 
 
 def _is_small(table: NDArray[np.generic]) -> bool:

@@ -83,15 +83,17 @@ def read_rows(tables: Tables, text: Bytes, separator: int, *, labelled: bool = F
     def read(begin: int, end: int) -> Read:
         return read_part(tables, text, begin, end, separator, labelled=labelled)
 
-    return Read(*map(np.concatenate, zip(*in_parts(text, separator, read), strict=True)))
+    parts = in_parts(len(text), lambda i: int(next_row(text, i, separator)), read)
+    return Read(*map(np.concatenate, zip(*parts, strict=True)))
 
 
-def in_parts(text: Bytes, separator: int, read: Callable[[int, int], T]) -> list[T]:
-    """Read a text part by part, each of whole rows; two readers share a long one."""
-    if len(text) < readers.WORTH_SHARING:
-        return [read(0, len(text))]
-    parts = Parts(0, len(text), lambda i: int(next_row(text, i, separator)), read)
-    return [read(*part) if found is None else found for part, found in parts]
+def in_parts(size: int, cut: Callable[[int], int], read: Callable[[int, int], T]) -> list[T]:
+    """Read rows of this size in all part by part, each of whole rows; two readers share long ones.
+    `cut` moves an index to where the next row begins.
+    """
+    if size < readers.WORTH_SHARING:
+        return [read(0, size)]
+    return [read(*part) if found is None else found for part, found in Parts(0, size, cut, read)]
 
 
 def line_of(text: Bytes, begins: NDArray[np.integer], i: int) -> bytes:
@@ -135,6 +137,9 @@ def read_tokens(
     def row_after(i: int) -> int:
         return int(np.searchsorted(ends, i, side="right"))
 
+    def cut(i: int) -> int:
+        return int(ends[min(row_after(i), len(ends) - 1)])
+
     def read(begin: int, end: int) -> bool:
         """Evaluate the rows of tokens[begin:end] in place."""
         reader, done, stop = Reader(tables, TOP), row_after(begin) if begin else 0, row_after(end)
@@ -145,11 +150,5 @@ def read_tokens(
                 return True
             reader.grow(4 * len(reader.stack))
 
-    if len(tokens) < readers.WORTH_SHARING:
-        read(0, len(tokens))
-        return values
-    parts = Parts(0, len(tokens), lambda i: int(ends[min(row_after(i), len(ends) - 1)]), read)
-    for part, found in parts:
-        if not found:
-            read(*part)
+    in_parts(len(tokens), cut, read)
     return values
