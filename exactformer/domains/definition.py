@@ -84,8 +84,7 @@ def load_algebra(path: str | Path) -> Algebra:
     """Read an algebra from a TOML file of the form above. Raises `DefinitionError` with all
     mistakes.
     """
-    data = read_toml(path)
-    return algebra_of_data(Path(path), data)
+    return algebra_of_data(Path(path), read_toml(path))
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:

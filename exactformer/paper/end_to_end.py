@@ -8,7 +8,7 @@ record of a folder that `train` has filled.
 
 import argparse
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
@@ -122,14 +122,14 @@ def _shipped(name: str) -> Record:
     return json.loads((SHIPPED / f"{name}.json").read_text())
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main() -> None:
     parser = argparse.ArgumentParser(description="Make the record of a run for the tables.")
     parser.add_argument("run", type=Path, help="a folder of `exactformer train`")
     parser.add_argument("name", help=f"TASK-paper, TASK-fresh or {UNPULLED}-fresh")
     parser.add_argument("--command", default="", help="the command that made the run")
     parser.add_argument("--device", default="", help="what it ran on")
     parser.add_argument("--out", type=Path, default=SHIPPED)
-    chosen = parser.parse_args(arguments)
+    chosen = parser.parse_args()
     seeds = FRESH_SEEDS if chosen.name.endswith("-fresh") else published.SEEDS
     record = collect(chosen.run, seeds) | {"command": chosen.command}
     record["device"] = chosen.device or record["device"]

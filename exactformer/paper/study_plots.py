@@ -21,7 +21,6 @@ from exactformer.trace.palette import TASKS
 STYLES = {"learned": ("#4477aa", "-"), "rope": ("#ee8866", "--"), "fire": ("#228833", "-.")}
 STYLES |= {"crvnn": ("#aa3377", ":")}
 
-
 Counts = dict[int, Sequence[int]]  # by depth: how many are right, and of how many
 
 

@@ -55,6 +55,4 @@ class _Recorder:
         return graph
 
 
-@cache
-def _recorder(device: torch.device) -> _Recorder:
-    return _Recorder(device)
+_recorder = cache(_Recorder)  # one for each GPU

@@ -62,7 +62,6 @@ from exactformer.weights.file import WeightFile
 RUN = "run.json"
 CHECKPOINT = "checkpoint.safetensors"
 SEEDS = "a list of seeds, such as [0, 1, 2] or range(3)"
-PROOF = ".proof.json"
 CHECKPOINT_SECONDS = 2.0  # at least so long between two checkpoints
 
 
@@ -281,7 +280,7 @@ def versions() -> dict[str, str]:
 
 def seed_files(seed: int) -> tuple[str, str, str]:
     """The names of a finished seed's record, weights and proof."""
-    return f"{seed}.json", f"{seed}.safetensors", f"{seed}{PROOF}"
+    return f"{seed}.json", f"{seed}.safetensors", f"{seed}.proof.json"
 
 
 def finished_seed(folder: Path, algebra: Algebra, seed: int) -> Result | None:
@@ -357,9 +356,10 @@ def _save(folder: Path, result: Result, trained: Trained) -> None:
     and is trained again.
     """
     file = to_file(result.model.algebra, result.model.weights, result.model.origin, trained.logits)
-    file.write(folder / f"{result.seed}.safetensors")
-    trained.certificate.save(folder / f"{result.seed}{PROOF}")
-    write_record(folder / f"{result.seed}.json", result.record)
+    record, weights, proof = (folder / name for name in seed_files(result.seed))
+    file.write(weights)
+    trained.certificate.save(proof)
+    write_record(record, result.record)
 
 
 def summary(results: Sequence[Result]) -> str:
