@@ -173,7 +173,7 @@ class GpuEngine:
     ) -> int | None:
         if not 0 < len(text) < MOST_BYTES:
             return None
-        found = self._run(_aligned(text), front_end, overwrite)
+        found = self._run(aligned(text), front_end, overwrite)
         self.rounds = found[ROUNDS]
         return None if found[ERROR] or found[BRACKETS] == BOTH_BRACKETS else found[RESULT]
 
@@ -274,7 +274,7 @@ def _most_shared(device: torch.device) -> int:
     return cupy.cuda.Device(index).attributes["MaxSharedMemoryPerBlockOptin"]
 
 
-def _aligned(text: Tensor) -> Tensor:
+def aligned(text: Tensor) -> Tensor:
     """The text at an aligned address, since the kernels read 16 bytes at once."""
     return text.clone() if text.data_ptr() % 16 else text
 

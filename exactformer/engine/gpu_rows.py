@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exactformer.domains.algebra import Algebra
 from exactformer.engine.automaton import SpanAutomaton
-from exactformer.engine.gpu import CupyLauncher, Launcher
+from exactformer.engine.gpu import CupyLauncher, Launcher, aligned
 from exactformer.engine.layout import ceil_div, source, whole
 from exactformer.engine.row_tables import LEFT, RowTables, padded
 
@@ -100,8 +100,7 @@ class GpuRows:
         """
         if not len(text):
             return text.new_empty(0)
-        layout = self.layout
-        text = text.clone() if text.data_ptr() % 16 else text  # it is read 16 bytes at once
+        layout, text = self.layout, aligned(text)
         blocks = ceil_div(len(text), layout.tile)
         offsets = torch.empty(blocks * layout.threads, dtype=torch.int32, device=self.device)
         firsts = torch.empty(blocks + 1, dtype=torch.int64, device=self.device)

@@ -107,7 +107,7 @@ class Layout:
         if self.runs:
             tables += self.runs.shortest.tobytes() + whole_lines(self.runs.before.tobytes())
         self.tables = np.frombuffer(tables, np.uint8)
-        self.map_bytes = ceil_div(self.values, 16) * 16
+        self.map_bytes = whole(self.values, 16)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -209,7 +209,7 @@ class Layout:
         tree, size = 0, chunks
         for _ in range(10):  # levels, more than 32-bit numbers of chunks can have
             tree += size
-            size = ceil_div(ceil_div(size, self.fan), self.fan) * self.fan
+            size = whole(ceil_div(size, self.fan), self.fan)
         of_a_chunk = 5 + 2 * ceil_div(self.chunk, 32) + NOTED
         of_a_block = 7 * (ceil_div(chunks, 4 * self.threads) * 4)
         return of_a_chunk * chunks + of_a_block + tree

@@ -25,7 +25,7 @@ from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import ternary
 from exactformer.protocol.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
-from exactformer.training.gates import rotations
+from exactformer.training.gates import MOVE, rotations
 from exactformer.training.recipe import EstimatorName, Recipe
 from exactformer.training.state import NOISE, STRINGS, Memory, Seed
 
@@ -46,7 +46,7 @@ def search(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: M
         errors = yield gates
         if errors.min() < least:
             goal = gates[errors.argmin()]
-    return logits + 0.6 * (goal - logits)
+    return logits + MOVE * (goal - logits)
 
 
 def score(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Memory) -> Asking:

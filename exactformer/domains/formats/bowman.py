@@ -52,7 +52,7 @@ _EXPECTED = {
 }
 
 
-def read_formula(text: str, first_line: int = 1) -> Formula:
+def read_formula(text: str) -> Formula:
     """Read one formula. Raises `ExpressionError`."""
     formula = bytearray()
     enclosing: list[int] = []
@@ -78,10 +78,10 @@ def read_formula(text: str, first_line: int = 1) -> Formula:
             formula += _CODES[word]
         else:
             problem = f"expected {_EXPECTED[state]}, found {word[:20]!r}"
-            raise ExpressionError(problem, text, match.start(), first_line)
+            raise ExpressionError(problem, text, match.start())
     if state != _DONE:
         problem = f"expected {_EXPECTED[state]}, found the end of the formula"
-        raise ExpressionError(problem, text, len(text.rstrip()), first_line)
+        raise ExpressionError(problem, text, len(text.rstrip()))
     return bytes(formula)
 
 
