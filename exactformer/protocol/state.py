@@ -1,5 +1,6 @@
 """The interface of a network in training, and the state of its training, in memory and on disk."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from exactformer.domains.data import Place
 from exactformer.host.atomic import write_atomically
-from exactformer.weights.file import content_sha256, pack_header, read_safetensors
+from exactformer.weights.file import pack_header, read_safetensors, tensors_sha256
 
 Parameters = dict[str, Tensor]
 
@@ -144,7 +145,8 @@ def read_hashed(
 
 
 def _content(header: dict[str, Any], tensors: Parameters) -> str:
-    return content_sha256(header, {name: tensor.numpy() for name, tensor in tensors.items()})
+    arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+    return tensors_sha256(json.dumps(header, sort_keys=True), arrays)
 
 
 def _epoch(place: Place) -> dict[str, Any]:

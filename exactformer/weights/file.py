@@ -56,8 +56,9 @@ class WeightFile(OfDomain):
     def sha256(self) -> str:
         """A hash of the domain and of all that computes: the activation and the tensors."""
         domain = json.dumps(self.domain.to_dict(), sort_keys=True)
-        computing = self.arrays.keys() - self.contents.logits.keys()
-        return _sha256(f"{domain} {self.activation} ", {n: self.arrays[n] for n in computing})
+        logits = self.contents.logits
+        computing = {name: array for name, array in self.arrays.items() if name not in logits}
+        return tensors_sha256(f"{domain} {self.activation} ", computing)
 
     def write(self, path: Path) -> None:
         header = {
@@ -165,12 +166,8 @@ def read_safetensors(path: Path, framework: str, format: str) -> tuple[dict[str,
     return header, tensors
 
 
-def content_sha256(header: Mapping[str, Any], arrays: Mapping[str, NDArray]) -> str:
-    """A hash of the whole content of a file of tensors: its header and every number."""
-    return _sha256(json.dumps(header, sort_keys=True), arrays)
-
-
-def _sha256(header: str, arrays: Mapping[str, NDArray]) -> str:
+def tensors_sha256(header: str, arrays: Mapping[str, NDArray]) -> str:
+    """A hash of the content of a file of tensors: a text, such as its header, and every number."""
     digest = hashlib.sha256(header.encode())
     for name, array in sorted(arrays.items()):
         digest.update(f"{name} {array.dtype.str} {array.shape} ".encode())
