@@ -261,9 +261,7 @@ class Algebra(Domain):
 
     @cached_property
     def parenthesized(self) -> "Algebra":
-        """This algebra in a notation that writes all parentheses: infix if this is plain, else the
-        algebra itself.
-        """
+        """This algebra with all parentheses written: infix if this is plain, else itself."""
         full = self.notation.full
         if full is None:
             return self
@@ -292,9 +290,7 @@ class Algebra(Domain):
         return None if any(op.unbounded for op in self.operators) else self.require_fan_in()
 
     def require_fan_in(self) -> int:
-        """The largest number of operands of any operator; a ValueError if an operator takes any
-        number.
-        """
+        """The largest number of operands of any operator; a ValueError if one takes any number."""
         for op in self.operators:
             if op.unbounded:
                 raise ValueError(
@@ -328,9 +324,7 @@ class Algebra(Domain):
         return sum(count_keys(n, op.arities, every_order) for op in self.operators)
 
     def require_listable(self, *, every_order: bool, numbers: int = 1) -> None:
-        """Raise a ValueError if there are too many cases to list, with `numbers` numbers in
-        each.
-        """
+        """Raise a ValueError if there are too many cases to list, each with `numbers` numbers."""
         cases = self.count_cases(every_order=every_order)
         units = "units of its rules (constructed/units) need no list"
         require(f"cases of {self.name!r} to be listed", cases, MOST_CASES, units)

@@ -147,9 +147,7 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is reserved for a built-in algebra or a variant of one, whether or not that
-    exists.
-    """
+    """Whether a name is reserved for a built-in algebra or a variant of one, existing or not."""
     return name.lower().split("-")[0] in CATALOG
 
 
@@ -208,8 +206,6 @@ def domain_sha256(domain: Domain) -> str:
 
 
 def describe(domain: Domain) -> dict[str, Any]:
-    """A domain as a proof or a record stores it: a built-in one by its name and hash, any other
-    in full.
-    """
+    """A domain as a proof or a record stores it: by name and hash if built in, else in full."""
     known = {"name": domain.name, "sha256": domain_sha256(domain)}
     return known | ({} if _is_named(domain) else {"definition": domain.to_dict()})

@@ -85,9 +85,7 @@ def require_device(name: str) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """A value and its location, such as `operators[2].table[5]`; the location of the whole is
-    empty.
-    """
+    """A value and its location, such as `operators[2].table[5]`; that of the whole is empty."""
 
     value: Any
     where: str = ""

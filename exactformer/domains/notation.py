@@ -48,9 +48,7 @@ class Notation(str):
         return 0
 
     def operands_wanted(self, before: int) -> int | None:
-        """Arity of an operator that has `before` operands before it; None if any number may
-        follow.
-        """
+        """Arity of an operator with `before` operands before it; None if any number may follow."""
         return None
 
     def arrange(self, operator: T, operands: Sequence[T]) -> list[T]:
@@ -59,9 +57,7 @@ class Notation(str):
         return [*operands[:before], operator, *operands[before:]]
 
     def arity_fault(self, arity: int, unbounded: bool) -> str | None:
-        """Why an operator cannot have this arity, or this arity and all larger ones; None if it
-        can.
-        """
+        """Why an operator cannot have this arity, or this and all larger ones; None if it can."""
         return None
 
     def precedence_faults(

@@ -244,9 +244,7 @@ class GpuEngine:
         return control
 
     def _run_on_tiles(self, kernel: str, tiles: int, arguments: Sequence[int], shared: int) -> None:
-        """Launch a kernel on as many blocks as the GPU runs at the same time; they share the
-        tiles.
-        """
+        """Launch a kernel on as many blocks as the GPU runs at once; they share the tiles."""
         blocks = self.processors * self.layout.teams_at_once(shared)
         self.launch(kernel, min(tiles, blocks), self.layout.team, shared, arguments)
 

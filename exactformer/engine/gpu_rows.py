@@ -74,9 +74,7 @@ class RowLayout:
 
 
 class GpuRows:
-    """Evaluates rows that are on the GPU to codes. `launch` and `layout` are replaced in tests
-    only.
-    """
+    """Evaluates rows on the GPU to codes. Only tests replace `launch` and `layout`."""
 
     def __init__(
         self,

@@ -146,9 +146,7 @@ class Layout:
 
     @property
     def tile_bytes(self) -> int:
-        """Bytes of shared memory for the window, the stacks of a tile and the table: see
-        `Bench`.
-        """
+        """Bytes of shared memory for window, stacks and table of a tile: see `Bench`."""
         share = 4 // self.cell.itemsize
         step = self.team + (1 if share == 1 else 4 * (self.team % (32 * share) > 0))
         columns = whole((self.first_chunk + 1) * step, 16)
@@ -230,9 +228,7 @@ def whole(count: int, size: int) -> int:
 
 
 def source(name: str = "kernels.cu") -> str:
-    """The source of the kernels in one piece, since a compiler's cache does not see included
-    files.
-    """
+    """The source of the kernels in one piece: a compiler's cache does not see included files."""
 
     def included(match: re.Match[str]) -> str:
         return (HERE / match[1]).read_text()

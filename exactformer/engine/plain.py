@@ -114,9 +114,7 @@ class _Builder:
         return GroupState(self.grammar.after_operand[state.grammar], tuple(waiting), value)
 
     def after_prefix(self, state: GroupState, token: int, grammar: int) -> GroupState:
-        """The state after a prefix operator; directly behind a tighter operator it binds as tightly
-        as that one.
-        """
+        """The state after a prefix operator; right behind a tighter one, it binds as that does."""
         level = max(self.prefix_level[token], state.level)
         waiting = self._then(state.waiting, level, self.prefix_map[token])
         return GroupState(grammar, waiting, level=level)

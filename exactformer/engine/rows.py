@@ -39,9 +39,7 @@ class Rows(NamedTuple):
 
 
 class Read(NamedTuple):
-    """The result of one pass over rows: values, labels if there are any, and the start of each
-    row.
-    """
+    """The result of one pass over rows: values, labels if any, and the start of each row."""
 
     values: Numbers
     labels: Numbers

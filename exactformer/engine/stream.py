@@ -54,9 +54,7 @@ class Window:
 
 
 def window_size(engine: CpuEngine, file_size: int | None) -> int:
-    """Size of the window in bytes. A GPU takes a line as a whole, so for it the window is the whole
-    file.
-    """
+    """Size of the window in bytes: the whole file for a GPU, which takes a line as a whole."""
     whole = BUFFER if file_size is None else file_size + 1
     return max(BUFFER, whole) if engine.takes_whole_lines else min(BUFFER, whole)
 

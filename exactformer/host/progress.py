@@ -35,9 +35,7 @@ class _Rate(ProgressColumn):
 
 @contextmanager
 def bar(shown: bool = True) -> Iterator[Tell]:
-    """A function to report progress to. It draws a bar on a terminal, which is removed at the
-    end.
-    """
+    """A function to report progress to. It draws a bar on a terminal, removed at the end."""
     console = Console(stderr=True)
     done, left = TextColumn("{task.completed:,.0f} {task.description}"), TimeRemainingColumn()
     columns = (BarColumn(), done, left)

@@ -36,9 +36,7 @@ class Stretches(NamedTuple):
 
 
 def indices(chosen: Bool[Tensor, " t"]) -> Int[Tensor, " e"]:
-    """Indices at which `chosen` is true. On a CPU, numpy finds them several times as fast as
-    torch.
-    """
+    """Indices at which `chosen` is true. On a CPU, numpy finds them much faster than torch."""
     if chosen.device.type != "cpu":
         return chosen.nonzero().squeeze(-1)
     return torch.from_numpy(np.flatnonzero(chosen.numpy()))

@@ -41,9 +41,7 @@ SMALL_TABLE = 5_000
 
 
 def feedforward(algebra: Algebra, kind: str | None) -> tuple[str, Feedforward]:
-    """The feedforward of this kind, with its name; if `kind` is None, the first kind that is
-    possible.
-    """
+    """The feedforward of this kind, or of the first that is possible for None, with its name."""
     if kind is None:
         return _first_feedforward(algebra)
     makers = {"closed": closed_form, "units": gated_units, "table": table}
@@ -118,9 +116,7 @@ def routing(algebra: Algebra) -> tuple[Tensor, Tensor]:
 
 
 def bags(algebra: Algebra) -> tuple[Tensor, Tensor]:
-    """The routed bag at the operator of every valid span, and the one-hot output that it must
-    give.
-    """
+    """The routed bag at the operator of every valid span, and the one-hot output due for it."""
     D, S = len(algebra.vocabulary), slots_of(algebra)
     blocks: list[Tensor] = []
     values: list[Tensor] = []
@@ -208,9 +204,7 @@ def closed_form(algebra: Algebra) -> MLP:
 
 
 def _reach(algebra: Algebra, codes: Codes) -> int:
-    """The largest sum of codes of any operator's operands: one operand in each slot, the rest in
-    the last.
-    """
+    """The largest sum of codes of any operator's operands: one a slot, the rest in the last."""
     left = algebra.require_fan_in() - len(codes) + 1
     return sum(map(max, codes[:-1])) + left * max(codes[-1])
 
@@ -239,9 +233,7 @@ def _changes(
 
 
 def _largest_sum(algebra: Algebra, operator: Operator, codes: Codes) -> int:
-    """An upper bound, over all bags, on the sum of the absolute values that add up to one
-    output.
-    """
+    """An upper bound, over all bags, on the sum of absolute values that make up one output."""
     largest = _reach(algebra, codes)
     into = [0] * len(algebra.values)  # sum from the units whose changes concern each value
     for c, before, after in _changes(algebra, operator, codes):
@@ -278,9 +270,7 @@ def _codes(algebra: Algebra, operator: Operator) -> Iterator[Codes]:
 
 @cache
 def _distinct_sums(count: int, most: int) -> tuple[int, ...]:
-    """The smallest whole numbers, chosen greedily, such that all sums of up to `most` of them
-    differ.
-    """
+    """The smallest whole numbers, chosen greedily, of which all sums of up to `most` differ."""
     codes: list[int] = []
     candidate = 0
     while len(codes) < count:

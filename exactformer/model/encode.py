@@ -32,9 +32,7 @@ def flat_positions(
 
 
 def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
-    """Token ids of a batch padded with EMPTY, and the mask of the positions that are not
-    padding.
-    """
+    """Token ids of a batch padded with EMPTY, and the mask of all positions but the padding."""
     flat, lengths = flat_positions(expressions)
     inside = np.arange(lengths.max()) < lengths[:, None]
     ids = np.full(inside.shape, EMPTY, dtype=np.int16)

@@ -23,9 +23,7 @@ GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole nu
 
 
 def fit(algebra: Algebra, generator: torch.Generator) -> MLP:
-    """Train by full-batch Adam on every bag and the zero vector; a ValueError if any row stays
-    wrong.
-    """
+    """Train by Adam on every bag and the zero vector at once; a ValueError if a row stays wrong."""
     shape = paper_architecture(algebra)
     H, outputs = (torch.cat([rows, rows.new_zeros(1, shape.D)]) for rows in bags(algebra))
     sign = 2 * outputs - 1

@@ -37,9 +37,7 @@ PAPER |= dict.fromkeys(NOT_SAID, "not said")
 
 
 def constants(results: Path, quick: bool = False) -> list[Path]:
-    """The table of all constants of training. `quick` changes nothing, since nothing is
-    computed.
-    """
+    """The table of all constants of training; `quick` changes nothing, as nothing is computed."""
     text = heading("Constants", "constants")
     csv = ["method,constant,paper,boolean,arithmetic,listops"]
     recipes = {

@@ -145,9 +145,7 @@ class Sheet:
     def labels(
         self, algebra: Algebra, x: float, y: float, symbols: Sequence[str], down: bool = True
     ) -> None:
-        """Draw names of rows (down, ending at x) or of columns (standing on y), in the colour of
-        their type.
-        """
+        """Draw names of rows (down, ending at x) or columns (up from y) in their type's colour."""
         for i, symbol in enumerate(symbols):
             kind = kind_of(algebra, symbol)
             color = KINDS[kind].text

@@ -58,9 +58,7 @@ def _learning(curves: Curves) -> Figure:
 
 
 def _least_loss(task: str) -> float:
-    """The least loss of a joint step: probabilities are squeezed, so that no answer has a loss of
-    zero.
-    """
+    """The least loss of a joint step, which squeezed probabilities keep above zero."""
     recipe = end_to_end_recipe(CATALOG[task]())
     return -(recipe.blended_weight + recipe.depth_two_weight) * float(np.log(1 - recipe.margin))
 

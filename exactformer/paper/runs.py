@@ -64,9 +64,7 @@ def train_all(
 
 
 def _parts(run: TrainingRun, count: int) -> list[TrainingRun]:
-    """Split a run into runs of some of the seeds each, in folders within its own; the run itself if
-    it has begun.
-    """
+    """Split a run by seeds into runs in folders within its own; one that has begun stays whole."""
     if (run.folder / RUN).exists() or run.method != "staged" or count < 2:
         return [run]
     shares = [run.seeds[i::count] for i in range(min(count, len(run.seeds)))]

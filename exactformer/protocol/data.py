@@ -99,9 +99,7 @@ def balanced_order(problems: Problems, rng: np.random.Generator) -> NDArray[np.i
 
 
 def _quota(count: int, classes: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Number of problems of each class, `count` in all; chance decides which classes have one
-    more.
-    """
+    """Number of problems of each class, `count` in all; chance decides which have one more."""
     quota = np.full(classes, count // classes)
     quota[rng.permutation(classes)[: count % classes]] += 1
     return quota
@@ -216,9 +214,7 @@ class Batches:
         self.depths.copy_(torch.from_numpy(np.stack([problems.depths for problems in sets])))
 
     def arrange(self, orders: Sequence[np.ndarray]) -> None:
-        """Set the order of the problems of an epoch; the last batch is filled up with -1, which has
-        weight 0.
-        """
+        """Set the order of an epoch's problems; the last batch is filled with -1, of weight 0."""
         missing = self.batches * self.size - self.count
         filled = [np.pad(order, (0, missing), constant_values=-1) for order in orders]
         self.order.copy_(torch.from_numpy(np.stack(filled)).view_as(self.order))

@@ -130,9 +130,7 @@ def train_network(
     one = every(algebra, 1)
 
     def epoch_sets(epoch: int) -> tuple[list[Problems], list[np.random.Generator]]:
-        """The problems of an epoch for each seed, those of depth 1 first, and the generators that
-        shuffle them.
-        """
+        """The problems of an epoch by seed, depth 1 first, and the generators that shuffle them."""
         rngs = [np.random.default_rng([seed, epoch]) for seed in seeds]
         if not recipe.sampled:
             return [depths_one_and_two(algebra)] * len(seeds), rngs

@@ -29,9 +29,7 @@ class Recipe:
 
 
 def default_recipe(algebra: Algebra) -> Recipe:
-    """The paper's recipe for its three tasks; for any other algebra, that of the most similar
-    task.
-    """
+    """The paper's recipe for its three tasks; for another algebra, that of the closest task."""
     algebra.require_listable(every_order=True)
     sampled = SAMPLED if problems_of_depth(algebra, 2) > MOST_DEPTH_TWO else 0
     return Recipe(epochs=EPOCHS.get(algebra.name, EPOCHS["listops"]), sampled=sampled)

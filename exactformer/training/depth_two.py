@@ -32,9 +32,7 @@ ODD = (0x9E3779B97F4A7C15 - (1 << 64), 0xBF58476D1CE4E5B9 - (1 << 64))  # to mix
 
 @dataclass(frozen=True)
 class GateProblem:
-    """The problem of finding a gate: one seed's weights, and a few depth-2 expressions with
-    targets.
-    """
+    """The problem of finding a gate: one seed's weights, and depth-2 expressions with targets."""
 
     weights: Weights
     X: Tensor  # (s, n, D); all on the CPU
@@ -86,9 +84,7 @@ def try_gates(
 def right_of(
     problems: Sequence[GateProblem], gates: Sequence[Tensor], device: str = "cpu"
 ) -> list[int]:
-    """Number of expressions of each problem that come out right in every position under its
-    gate.
-    """
+    """Number of expressions of each problem that come out wholly right under its gate."""
     return [int(right) for _, right in try_gates(problems, [gate[None] for gate in gates], device)]
 
 

@@ -76,9 +76,7 @@ def score(logits: Tensor, tolerance: float, rng: np.random.Generator, memory: Me
 def straight_through(
     logits: Tensor, problem: GateProblem, rng: np.random.Generator, memory: Memory
 ) -> Tensor:
-    """The straight-through estimator of the paper: "as if the quantization step were the
-    identity".
-    """
+    """The paper's straight-through estimator: "as if the quantization step were the identity"."""
     logits = logits.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(_soft_loss(problem, ternary(logits)), logits)
     return _adam(logits.detach(), gradient, memory, rate=0.05, limit=1.5)
@@ -175,9 +173,7 @@ class Mover:
 
 
 def move_gates(algebra: Algebra, recipe: Recipe, movers: Sequence[Mover], device: str) -> None:
-    """Move each gate by a few steps, on fresh depth-2 expressions, until all of them come out
-    right.
-    """
+    """Move each gate by a few steps, on fresh depth-2 expressions, until all come out right."""
     move = _ask_together if recipe.estimator in ASKING else _one_by_one
     for _ in range(recipe.gate_steps):
         if not movers:

@@ -72,9 +72,7 @@ class LevelProblem:
         return replace(self.weights, G_L=G_L, directions=directions.long())
 
     def unpacked(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """The numbers of a gate: the digits of each use, (2, D, digits), and a number for each
-        level.
-        """
+        """The numbers of a gate: digits of each use, (2, D, digits), and one for each level."""
         of_levels, of_directions = numbers.split(self.shape)
         levels = torch.zeros(*self.uses.shape, self.digits)
         levels[self.uses] = of_levels.view(-1, self.digits)
@@ -101,9 +99,7 @@ class LevelProblem:
 def level_problem(
     algebra: Algebra, weights: Weights, most: int, rng: np.random.Generator
 ) -> LevelProblem:
-    """The problem with `most` of the texts of up to LONGEST_TEXT tokens, or with all if there are
-    fewer.
-    """
+    """The problem with `most` of the texts of up to LONGEST_TEXT tokens, or all if fewer."""
     texts = [e for length in range(1, LONGEST_TEXT + 1) for e in enumerate_length(algebra, length)]
     if len(texts) > most:
         texts = [texts[i] for i in rng.choice(len(texts), most, replace=False)]

@@ -196,9 +196,7 @@ class Trainer:
         state.tensors["gate"] = logits.to(self.device)
 
     def _move_rank(self, state: State, row: int) -> None:
-        """Move the rank gate by steps of the estimator, until a bag determines the value of its
-        span.
-        """
+        """Move the rank gate by the estimator's steps until a bag determines its span's value."""
         seed = state.seeds[row]
         logits, noise = state.tensors["rank"][row].cpu(), seed.generator(RANKS)
         for _ in range(self.recipe.gate_steps):

@@ -67,7 +67,5 @@ def read_seed_record(path: Path, seed: int) -> dict[str, Any]:
 
 
 def finite(number: float) -> float | None:
-    """The number, or None if it is infinite or NaN, which JSON does not have: a seed may
-    diverge.
-    """
+    """The number; None if it is infinite or NaN, which JSON lacks: a seed may diverge."""
     return number if isfinite(number) else None

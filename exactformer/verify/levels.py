@@ -111,9 +111,7 @@ class Grouping:
 
 @dataclass(frozen=True)
 class OperatorRun:
-    """Consecutive operators: a binary one with its operand, or none, followed by prefix
-    operators.
-    """
+    """Consecutive operators: a binary one with its operand, or none, then prefix operators."""
 
     binary: int | None
     prefix: tuple[int, ...] = ()

@@ -32,9 +32,7 @@ def shipped_names(domain: str) -> list[str]:
 
 
 def find_weights(name: str | Path, domain: str | None = None) -> Path:
-    """The file of weights, by name: shipped ones such as "boolean/7520" (or "7520" with a domain),
-    or a path.
-    """
+    """The file of weights: shipped ones such as "boolean/7520" ("7520" with a domain) or a path."""
     folders = [SHIPPED / domain, SHIPPED] if domain else [SHIPPED]
     for path in (folder / f"{name}.safetensors" for folder in folders):
         if path.resolve().is_relative_to(SHIPPED.resolve()) and path.is_file():

@@ -161,9 +161,7 @@ def parts(path: Path) -> Iterator[Part]:
     """
 
     def and_a_line(data: bytes) -> bytes:
-        """The data completed to a whole line; or with one more line, if it ends with a whole
-        one.
-        """
+        """The data completed to a whole line; or with one more, if it ends with a whole one."""
         begun = len(data) - 1 - data.rfind(b"\n")
         rest = file.readline(LONGEST_LINE + 1 - begun)
         if begun + len(rest) > LONGEST_LINE:

@@ -39,9 +39,7 @@ def draw_long_range(count: int, rng: np.random.Generator) -> list[Expression]:
 
 
 def _trees(algebra: Algebra, rng: np.random.Generator) -> list[bytes]:
-    """The trees of the right size among many that are grown together, one array operation a
-    level.
-    """
+    """Grow many trees together, one array operation a level, and keep those of the right size."""
     tokens: list[NDArray[np.uint8]] = []  # token of each node by level: an operator or a digit
     arity: list[NDArray[np.int64]] = []  # 0 for digits
     tree: list[NDArray[np.int64]] = [np.arange(TREES_AT_ONCE)]  # tree that each node belongs to

@@ -61,9 +61,7 @@ def token_ids(algebra: Algebra) -> NDArray[np.int16]:
 
 
 def parse_nangia(domain: Domain, text: str | bytes, *, first_line: int = 1) -> Expression:
-    """Read one expression, n-ary or binarised; an operator or arity that the algebra lacks is a
-    located error.
-    """
+    """Read one expression, n-ary or binarised; what the algebra lacks is a located error."""
     algebra = algebra_of(domain)
     require_digits(algebra)
     text = decode(text, first_line)
@@ -176,9 +174,7 @@ def _found(word: str | None) -> str:
 
 
 def _fail(text: str, place: int, problem: str, first_line: int) -> NoReturn:
-    """Raise an error at the word with index `place`. Its offset is computed only here, so that
-    reading is fast.
-    """
+    """Raise an error at the word of index `place`; its offset is computed only here, for speed."""
     matches = (match.start() for i, match in enumerate(SCANNER.finditer(text)) if i == place)
     raise ExpressionError(problem, text, next(matches, len(text.rstrip())), first_line)
 
