@@ -45,9 +45,6 @@ class IterationGraph(nn.Module):
         self.D, self.first_operator = len(model.algebra.vocabulary), model.algebra.first_operator
         self.V = self.first_operator - FIRST_VALUE
 
-    def forward(self, X: Tensor, inside: Tensor) -> Tensor:
-        raise NotImplementedError
-
     def running(self, X: Tensor) -> Tensor:
         """Whether each sequence has not halted, (B,)."""
         raise NotImplementedError
@@ -88,9 +85,9 @@ class IterationGraph(nn.Module):
         return Y if self.E is None else (Y.double() @ self.get_buffer("E").double()).to(Y.dtype)
 
 
-def before(x: Tensor, value: int = 0) -> Tensor:
-    """The neighbour on the left of each position, of (B, n); `value` at the first."""
-    return pad(x, (1, 0), value=value)[:, :-1]
+def before(x: Tensor) -> Tensor:
+    """The neighbour on the left of each position, of (B, n); 0 at the first."""
+    return pad(x, (1, 0), value=0)[:, :-1]
 
 
 def behind(x: Tensor, value: int = 0) -> Tensor:
