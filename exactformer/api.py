@@ -17,7 +17,7 @@ from exactformer.domains.expression import Expression
 from exactformer.engine.choice import EngineName
 from exactformer.engine.loaded import Loaded, constructed, named
 from exactformer.evaluation.values import Evaluator, Text, expression_of, expressions_of
-from exactformer.interp.module import Key, LayerModule, Patch, Run, run
+from exactformer.interp.module import Key, LayerModule, Patch, Run
 from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
 from exactformer.model.predict import Outcome, predict
 from exactformer.model.remembered import Remembering, fixed, remembered
@@ -193,6 +193,7 @@ class Model(Remembering, OfDomain):
         self._loaded.require_exact(iterations)
         return trace(self.domain, self.weights, expression, iterations, observe)
 
+    @torch.no_grad()
     def run(
         self,
         text: Text,
@@ -208,8 +209,9 @@ class Model(Remembering, OfDomain):
         pattern keep the attention pattern, too, which takes n times n numbers.
         """
         expression = expression_of(self.domain, text)
-        self._loaded.require_exact(iterations)
-        return run(self.domain, self.weights, expression, patch, iterations, pattern=pattern)
+        module = self.module(iterations, pattern=pattern)
+        X, cache = module.run_with_cache(*module.encode([expression]), patch, alone=True)
+        return Run(module.decode(X)[0], module.iteration, cache)
 
     def module(
         self,

@@ -3,14 +3,13 @@
 Each layer of `model/layers.py` passes its intermediates through a tap, which hands them on: a
 forward hook there sees each, and replaces it by what the hook returns. `run_with_cache` keeps what
 passed, under the iteration (from 1) and the name: a cache by the name alone, as other tools have
-it, would keep the last iteration only. `run` does so for one expression.
+it, would keep the last iteration only. `Model.run` does so for one expression.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from exactformer.domains.belonging import OfDomain
@@ -114,12 +113,11 @@ class LayerModule(nn.Module, OfDomain):
             passed[name] = self.taps[name](value) if name in self.taps else value
             return passed[name]
 
-        tap, taken = Tap(see, self.pattern), 0
         self.iteration = 1
-        for step in self.layer.steps(X, inside, weights, self.domain, tap):
-            X, taken = step.X, taken + 1
-            self.iteration = taken + 1
-        self.iteration = taken
+        for step in self.layer.steps(X, inside, weights, self.domain, Tap(see, self.pattern)):
+            X = step.X
+            self.iteration += 1
+        self.iteration -= 1  # nothing was left for the last one
         return X
 
     def run_with_cache(
@@ -192,23 +190,6 @@ class Run:
     value: str | None  # None where it ends with anything but a single value
     iterations: int
     cache: Cache = field(repr=False)
-
-
-@torch.no_grad()
-def run(
-    domain: Domain,
-    weights: Gated,
-    expression: Expression,
-    patch: Mapping[Key, Patch] | None = None,
-    iterations: Iterations = "depth",
-    *,
-    pattern: bool = False,
-) -> Run:
-    """Run one expression, keep every intermediate, and patch those that are asked for."""
-    module = LayerModule(domain, weights, iterations, pattern=pattern)
-    X, inside = initial_state([expression], weights)
-    X, cache = module.run_with_cache(X, inside, patch, alone=True)
-    return Run(module.decode(X)[0], module.iteration, cache)
 
 
 class _FeedforwardModule(nn.Module):
