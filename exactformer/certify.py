@@ -118,7 +118,8 @@ def certify(domain: Domain, weights: Gated, found: Findings | None = None) -> Ce
     sha256, found = to_file(domain, weights, {}).sha256, found or findings(domain, weights)
     if found.exact:
         return Certificate("exact", domain, sha256, found)
-    example = find_counterexample(domain, weights, _suspects(domain, found))
+    suspects = (np.array(ids, dtype=np.int16) for ids in dict.fromkeys(found.suspects))
+    example = find_counterexample(domain, weights, [Expression(domain, ids) for ids in suspects])
     verdict = "inexact" if example else "undecided"
     return Certificate(verdict, domain, sha256, found, example)
 
@@ -148,7 +149,7 @@ def findings_of_all(domain: Domain, seeds: Sequence[Gated]) -> list[Findings]:
 
 
 def find_counterexample(
-    domain: Domain, weights: Gated, suspects: Sequence[Expression] = ()
+    domain: Domain, weights: Gated, suspects: Sequence[Expression]
 ) -> Counterexample | None:
     """An expression whose value the model gets wrong. It is the first wrong suspect, or a shorter
     one if the search over all short expressions finds one.
@@ -163,13 +164,6 @@ def find_counterexample(
         if example := _first_wrong(domain, weights, expressions):
             return replace(example, shortest=exhaustive)
     return known and replace(known, shortest=exhaustive)
-
-
-def _suspects(domain: Domain, found: Findings) -> list[Expression]:
-    """The expressions that the findings name, which the weights may have wrong."""
-    return [
-        Expression(domain, np.array(ids, dtype=np.int16)) for ids in dict.fromkeys(found.suspects)
-    ]
 
 
 def _first_wrong(

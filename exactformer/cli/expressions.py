@@ -22,7 +22,6 @@ from exactformer.cli.app import (
     one_of,
 )
 from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
-from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import Kept
@@ -276,7 +275,7 @@ def evaluate_expressions(
         if run:
             print_outcomes(kept, as_json)
         else:
-            print_values(kept, algebra_of(domain), as_json)
+            print_values(kept, evaluator.algebra, as_json)
     if bad:
         sys.stdout.flush()  # values first: their reader knows then which lines are told of
         raise bad

@@ -12,7 +12,6 @@ from typer import Argument, Option
 
 from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, WeightsName, app, read_algebra
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.belonging import algebra_of
 from exactformer.domains.syntax import parse
 from exactformer.model.iterations import most_iterations, require_feasible
 
@@ -42,7 +41,7 @@ def trace(
         from exactformer.explorer.choices import Choices
         from exactformer.explorer.page import write_trace
 
-        write_trace(html, Choices(algebra_of(domain), weights), expression, by)
+        write_trace(html, Choices(parsed.algebra, weights), expression, by)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     from exactformer.api import load

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import Median, boolean, listops
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats import bowman, nangia
@@ -235,7 +234,7 @@ class Task:
             domain = nangia.covering(uses, self.median)
         elif self.median:
             weights = find_weights(weights, domain.name)
-            domain = algebra_of(read_weights(weights).domain)
+            domain = read_weights(weights).algebra
         if self.format in ("nangia", "lra"):
             self._require_covered(domain, uses)
         found = Evaluator(domain, weights, self.engine, most_work=self.most_work)

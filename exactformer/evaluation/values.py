@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 import numpy as np
 
-from exactformer.domains.algebra import Algebra
-from exactformer.domains.belonging import algebra_of
+from exactformer.domains.belonging import OfDomain
 from exactformer.domains.data import show, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError
@@ -82,7 +81,7 @@ def _bar(path: Path | Part | None = None) -> Any:
 
 
 @dataclass(frozen=True)
-class Evaluator:
+class Evaluator(OfDomain):
     """Weights, and the choices of how to evaluate with them, by the names of the command line."""
 
     domain: Domain
@@ -104,10 +103,6 @@ class Evaluator:
         if self.engine not in get_args(EngineName):
             hint = suggestion(self.engine, get_args(EngineName))
             raise ValueError(f"engine: expected auto, fast or model, found {self.engine!r}{hint}")
-
-    @property
-    def algebra(self) -> Algebra:
-        return algebra_of(self.domain)
 
     @property
     def runs(self) -> EngineUsed:
