@@ -208,13 +208,9 @@ def causal_graph(expression: Expression, iterations: Iterations = "depth") -> Ca
     )
 
 
-def _level(algebra: Algebra, symbol: str, operands: int) -> list[int]:
-    """The number of the level of precedence of an operator's use, if there are levels."""
-    return [
-        number
-        for number, level in enumerate(algebra.precedence)
-        if symbol in level.operators and level.direction.operands == operands
-    ]
+def _level(algebra: Algebra, symbol: str, operands: int) -> int:
+    """The level of precedence of an operator's use; 0 if there are no levels."""
+    return int(algebra.declared_levels[int(operands > 1), algebra.token_ids[symbol]])
 
 
 def _parenthesized(expression: Expression, iteration: Callable[[list[int], int], int]) -> Parts:
