@@ -59,6 +59,7 @@ def test_a_slip_of_type(mistake, message):
         ('ef.parse(boolean, "1", "pyton")', "did you mean 'python'?"),
         ('ef.construct(boolean, "tabel")', "did you mean 'table'?"),
         ('ef.load_algebra("boolean")', "ef.boolean() is the built-in algebra"),
+        ('ef.load_algebra("boolean-plain")', "ef.boolean_plain() is the built-in algebra"),
         ('ef.load_algebra("lisptops")', "expected the path of a .toml file, found 'lisptops'"),
         ('model.to("gpu")', "expected cpu or cuda, found 'gpu'; did you mean 'cuda'?"),
         ('model.to("mps")', "expected cpu or cuda, found 'mps'"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import exactformer as ef
-from exactformer.sweep import SettingRow, is_finished, plan, read_rows, run_shard, save_shard
+from exactformer.sweep import SettingRow, is_finished, plan, read_rows, run, run_shard, save_shard
 from exactformer.sweep.run import claim
 from exactformer.training.run import train_seeds
 from tests.test_cli_model import exactformer, refused
@@ -121,3 +121,12 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
     said = refused("sweep", "boolean", "--seeds", "0", "--out", tmp_path)
     assert "expected a new folder" in said
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_first_look_may_take_long(tmp_path, monkeypatch, capsys):
+    shards = plan(BOOLEAN, SEEDS, {}, 2, "cpu")
+    monkeypatch.setattr(run, "LINE_SECONDS", 0.0)  # as if each look took longer than that
+    progress = run.Progress(shards, tmp_path)
+    assert capsys.readouterr().err == ""
+    assert progress.look() == 0
+    assert capsys.readouterr().err == "0 of 4 seeds, 0.00 a second\n"

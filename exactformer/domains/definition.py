@@ -52,7 +52,7 @@ from exactformer.domains.bounds import (
     MOST_VALUES,
     shortened,
 )
-from exactformer.domains.catalog import CATALOG, is_reserved
+from exactformer.domains.catalog import BUILT_IN, is_reserved
 from exactformer.domains.data import expect, listed, read_bytes, show, suggestion
 from exactformer.domains.notation import NOTATIONS
 from exactformer.domains.precedence import Direction, Level, precedence_faults
@@ -92,7 +92,7 @@ def read_toml(path: str | Path) -> dict[str, Any]:
     expect(path, (str, PathLike), "the path of a .toml file")
     path = Path(path)
     if path.suffix != ".toml" and not path.exists():
-        built_in = CATALOG.get(str(path))
+        built_in = BUILT_IN.get(str(path))
         hint = f"; ef.{built_in.__name__}() is the built-in algebra" if built_in else ""
         raise ValueError(f"expected the path of a .toml file, found {str(path)!r}{hint}")
     try:

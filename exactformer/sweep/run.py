@@ -113,14 +113,17 @@ class Progress:
     def __init__(self, shards: Sequence[Shard], folder: Path) -> None:
         self.folder, self.shards = folder, list(shards)
         self.total, self.finished = sum(len(shard.seeds) for shard in shards), 0
+        self.before = self._done()  # which may take a while where shards are many
         self.started = self.last_line = time.monotonic()
-        self.before = self.look()
 
-    def look(self) -> int:
+    def _done(self) -> int:
         counts = [(shard, _count_finished(self.folder, shard)) for shard in self.shards]
         self.finished += sum(count for shard, count in counts if count == len(shard.seeds))
         self.shards = [shard for shard, count in counts if count < len(shard.seeds)]
-        done = self.finished + sum(n for shard, n in counts if n < len(shard.seeds))
+        return self.finished + sum(n for shard, n in counts if n < len(shard.seeds))
+
+    def look(self) -> int:
+        done = self._done()
         now = time.monotonic()
         if now - self.last_line >= LINE_SECONDS and not sys.stderr.isatty():
             self.last_line = now
