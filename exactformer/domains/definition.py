@@ -84,7 +84,8 @@ def load_algebra(path: str | Path) -> Algebra:
     """Read an algebra from a TOML file of the form above. Raises `DefinitionError` with all
     mistakes.
     """
-    return algebra_of_data(Path(path), read_toml(path))
+    data = read_toml(path)
+    return algebra_of_data(Path(path), data)
 
 
 def read_toml(path: str | Path) -> dict[str, Any]:
