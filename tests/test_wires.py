@@ -72,9 +72,9 @@ def test_a_statement_begins_when_its_last_name_is_known_and_takes_what_its_layer
 @pytest.mark.parametrize("by", BY)
 def test_many_assignments_run_side_by_side_like_each_alone(by, monkeypatch):
     algebra, rng = ef.boolean(), np.random.default_rng(3)
-    program = with_inputs(draw_program(algebra, 30, rng), 6)
+    program = with_inputs(draw_program(algebra, 16, rng), 6)
     model = ef.construct(algebra)
-    inputs = torch.from_numpy(rng.integers(0, 2, (50, 6)))
+    inputs = torch.from_numpy(rng.integers(0, 2, (8, 6)))
     together = run(program, model.weights, inputs, iterations=by)
     for row, found in zip(inputs, together.values, strict=True):
         named = {n: algebra.values[v] for n, v in zip(program.names, row.tolist(), strict=False)}
