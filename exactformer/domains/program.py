@@ -73,7 +73,7 @@ class Program(OfDomain):
             yield name, between.join(symbols)
 
     def with_outputs(self, names: Sequence[str] | None) -> "Program":
-        """The same program with other results: those names, or all that no statement uses."""
+        """This program with other results: those names, or all that no statement uses."""
         if names is None:
             unused = np.bincount(self.wires, minlength=len(self.names)) == 0
             return replace(self, outputs=tuple(np.flatnonzero(unused).tolist()))

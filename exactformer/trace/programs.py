@@ -40,7 +40,7 @@ class TracedStatement:
     value: str
 
     def cell(self, iteration: int) -> str:
-        """What a picture shows of it in an iteration; column 0 is what is there at first."""
+        """The text that a picture shows in an iteration; column 0 is what is there at first."""
         if iteration < self.start or (iteration == self.start and self.reads):
             return WAITS
         if iteration > self.end:
