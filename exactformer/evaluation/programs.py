@@ -91,15 +91,12 @@ def run_program(
 
         engine, found, taken = "fast", values_by_levels(fast, program, numbers).tolist(), None
     else:
-        import torch
-
         from exactformer.model.wires import run
 
         by, loaded = evaluator.iterations or "depth", evaluator.loaded
         loaded.require_exact(by)
         require_feasible_program(program, evaluator.most_work, by)
-        assigned = torch.from_numpy(numbers).unsqueeze(0)
-        ran = run(program, loaded.weights, assigned, iterations=by, tell=tell)
+        ran = run(program, loaded.weights, numbers[np.newaxis], iterations=by, tell=tell)
         engine, found, taken = "model", ran.values[0].tolist(), ran.iterations
     values = dict(zip(program.names, (algebra.values[i] for i in found), strict=True))
     return ProgramRun(program, engine, values, taken)

@@ -80,7 +80,7 @@ class Ran(NamedTuple):
 def run(
     program: Program,
     weights: Gated,
-    inputs: Int[Tensor, "a inputs"] | None = None,
+    inputs: Int[Tensor, "a inputs"] | Ints | None = None,
     kept: Ints | None = None,
     iterations: Iterations = "depth",
     tell: Callable[[float], None] = lambda share: None,
@@ -93,8 +93,7 @@ def run(
 
     A statement that is left without a single value is a ValueError: the weights are not exact.
     """
-    if inputs is None:
-        inputs = torch.zeros(1, 0, dtype=torch.int64)
+    inputs = torch.as_tensor(np.zeros((1, 0), dtype=np.int64) if inputs is None else inputs)
     if inputs.shape[-1] != program.inputs:
         raise ValueError(
             f"expected values of {program.inputs} inputs, found {inputs.shape[-1]} a row"
