@@ -250,7 +250,8 @@ def evaluate_expressions(
 ) -> None:
     """Print the value of an expression, or of each line of a file or pipe of any size.
 
-    With --program, print the results of a program, each as name=value. Values come from the tables of certified weights or from the transformer: see --engine.
+    With --program, print the results of a program, each as name=value. Values come from the tables
+    of certified weights or from the transformer: see --engine.
     """
     given = [part for part in (expression, file, program) if part is not None]
     if len(given) != 1 or expression == "-":
