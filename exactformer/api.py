@@ -16,13 +16,14 @@ from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.engine.choice import EngineName
 from exactformer.engine.loaded import Loaded, constructed, named
+from exactformer.evaluation.programs import ProgramRun, Source, program_of, run_program
 from exactformer.evaluation.values import Evaluator, Text, expression_of, expressions_of
 from exactformer.interp.module import Key, LayerModule, Patch, Run
 from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
 from exactformer.model.predict import Outcome, predict
 from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import to_file
-from exactformer.trace import Explained, Trace, TraceStep, trace
+from exactformer.trace import Explained, ProgramTrace, Trace, TraceStep, trace, trace_program
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -212,6 +213,33 @@ class Model(Remembering, OfDomain):
         module = self.module(iterations, pattern=pattern)
         X, cache = module.run_with_cache(*module.encode([expression]), patch, alone=True)
         return Run(module.decode(X)[0], module.iteration, cache)
+
+    def run_program(
+        self,
+        program: Source,
+        inputs: Mapping[str, str] | None = None,
+        iterations: Iterations | None = None,
+        *,
+        outputs: Sequence[str] | None = None,
+        engine: EngineName = "model",
+        tell: Callable[[float], None] = lambda share: None,
+    ) -> ProgramRun:
+        """The values of a program `name=expr;...`, by the transformer. Raises `ExpressionError`.
+
+        inputs      the values of names without a statement, which netlists have.
+        iterations  as for `evaluate`.
+        outputs     the names that are its results; those that no statement uses if not given.
+        engine      "model" is the transformer; "fast" and "auto" are as for `evaluate`.
+        tell        is called with the fraction of the statements that is done.
+        """
+        found = program_of(self.domain, program, outputs)
+        evaluator = Evaluator(self.domain, self._loaded, engine, iterations)
+        return run_program(evaluator, found, inputs, tell)
+
+    def trace_program(self, program: Source, iterations: Iterations = "depth") -> ProgramTrace:
+        """When each statement of a small program runs, and what it is after each iteration."""
+        self._loaded.require_exact(iterations)
+        return trace_program(program_of(self.domain, program), self.weights, iterations)
 
     def module(
         self,

@@ -116,7 +116,7 @@ class Evaluator(OfDomain):
             from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
 
             return CpuEngine(self._tables, self.algebra)
-        loaded = self._loaded
+        loaded = self.loaded
         if self.engine == "model" or (self.engine == "auto" and not soon_made(self.domain)):
             return None
         if not isinstance(loaded.engine, str):
@@ -135,7 +135,8 @@ class Evaluator(OfDomain):
         return None
 
     @cached_property
-    def _loaded(self) -> "Loaded":
+    def loaded(self) -> "Loaded":
+        """The weights in memory, on the device that was asked for."""
         if not isinstance(self.weights, str | Path):
             return self.weights
         from exactformer.engine.loaded import Loaded, named
@@ -147,7 +148,7 @@ class Evaluator(OfDomain):
     @property
     def verdict(self) -> str:
         """The verdict on the weights, as in their certificate."""
-        return "exact" if self._tables else self._loaded.certificate.verdict
+        return "exact" if self._tables else self.loaded.certificate.verdict
 
     # Values of expressions and texts
 
@@ -188,7 +189,7 @@ class Evaluator(OfDomain):
         """
         from exactformer.model.predict import require_outcomes
 
-        by, loaded = self.iterations or "depth", self._loaded
+        by, loaded = self.iterations or "depth", self.loaded
         loaded.require_exact(by)
         most = self.most_work
         return require_outcomes(self.domain, loaded.weights, expressions, places, most, tell, by)
@@ -196,7 +197,7 @@ class Evaluator(OfDomain):
     def texts(self, texts: Sequence[Text], tell: Tell = lambda share: None) -> list[str]:
         """The value of each text. Raises `ExpressionError`, which says which one it is in."""
         unparsed = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
-        if unparsed and not (self._tables or "engine" in vars(self._loaded)):
+        if unparsed and not (self._tables or "engine" in vars(self.loaded)):
             unparsed = sum(map(len, texts)) > MANY  # mistakes first: tables take a while
         if unparsed and self.fast:
             return self.fast.texts(cast("Sequence[str | bytes]", texts))
