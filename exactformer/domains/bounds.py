@@ -16,6 +16,9 @@ MOST_LEARNED = 100_000  # cases of depth 1 that training may list
 MOST_SEEDS = 1_000_000  # seeds of one range
 MOST_HIDDEN = 1 << 16  # units of a feedforward
 MOST_NUMBERS = 1 << 24  # numbers held at once: of all cases to list, or of a matrix of weights
+MOST_INPUTS = 1 << 20  # of a circuit: a binary file may claim any number in a few bytes
+MOST_WIRES = 1 << 32  # largest number of a wire in a file, where it is a number
+LONGEST_NETLIST = 1 << 30  # bytes of a file that holds a circuit
 LONGEST_TEXT = 1 << 26  # bytes of a file that is read as text
 LONGEST_TENSORS = 1 << 30  # bytes of a file that holds tensors
 

@@ -13,12 +13,12 @@ SHOWN = 40  # characters of a value that a message shows
 LARGEST_NUMBER = 1e300  # excludes infinity and NaN, and fits into a float
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file; a ValueError if it is longer than any file of this package."""
+def read_bytes(path: Path, longest: int = LONGEST_TEXT) -> bytes:
+    """Read a whole file; a ValueError if it is longer than any of its kind may be."""
     with open(path, "rb") as file:
-        content = file.read(LONGEST_TEXT + 1)
-    if len(content) > LONGEST_TEXT:
-        raise ValueError(f"{path}: expected {LONGEST_TEXT} bytes at most, found more")
+        content = file.read(longest + 1)
+    if len(content) > longest:
+        raise ValueError(f"{path}: expected {longest} bytes at most, found more")
     return content
 
 
