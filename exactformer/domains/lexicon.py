@@ -39,8 +39,8 @@ class Lexicon:
         self.words = {s: token for s, token in token_ids.items() if re.fullmatch(r"\w+", s)}
         self.marks = {s: token for s, token in token_ids.items() if s not in self.words}
         longest_first = sorted(self.marks, key=len, reverse=True)
-        marks = [re.escape(mark) + _no_word_after(mark) for mark in longest_first]
-        self.scanner = re.compile("|".join([*marks, r"\w+", r"\S"]))
+        self.mark_patterns = [re.escape(mark) + _no_word_after(mark) for mark in longest_first]
+        self.scanner = re.compile("|".join([*self.mark_patterns, r"\w+", r"\S"]))
         # Bytes distinguish ASCII words from marks in which no byte belongs to a word.
         self.by_bytes = (
             all(word.isascii() for word in self.words)

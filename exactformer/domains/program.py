@@ -9,13 +9,14 @@ right side is an expression of the domain with values for its names, that every 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.belonging import OfDomain
+from exactformer.domains.data import show
 from exactformer.domains.domain import Domain, Ids
 from exactformer.domains.expression import Expression
 
@@ -68,7 +69,20 @@ class Program(OfDomain):
             words = iter(self.names[wire] for wire in self.uses(i).tolist())
             ids = self.right_side(i).tolist()
             symbols = [next(words) if t == WIRE else self.domain.vocabulary[t] for t in ids]
-            yield name, " ".join(symbols) if len(symbols) > 1 else symbols[0]
+            yield name, " ".join(symbols)
+
+    def with_outputs(self, names: Sequence[str] | None) -> "Program":
+        """The same program with other results: those names, or all that no statement uses."""
+        if names is None:
+            unused = np.bincount(self.wires, minlength=len(self.names)) == 0
+            return replace(self, outputs=tuple(np.flatnonzero(unused).tolist()))
+        known = set(self.names)
+        for name in names:
+            if name not in known:
+                raise ValueError(f"outputs: expected names of the program, found {show(name)}")
+        wanted = set(names)
+        place = {name: i for i, name in enumerate(self.names) if name in wanted}
+        return replace(self, outputs=tuple(place[name] for name in names))
 
     @cached_property
     def starts(self) -> Ints:

@@ -1,13 +1,17 @@
 """The oracle: evaluates an expression by definition.
 
 It shares nothing with the model: one pass from left to right with a stack, looking results up in
-the algebra's tables. In plain notation, what belongs together is found by precedence climbing.
+the algebra's tables. In plain notation, what belongs together is found by precedence climbing. A
+program is evaluated statement by statement, each after those that it uses.
 """
+
+from collections.abc import Mapping
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
+from exactformer.domains.program import Program
 
 
 def evaluate(expression: Expression) -> str:
@@ -53,3 +57,29 @@ def _by_parentheses(expression: Expression) -> int:
 # The index of the value, by what groups operators.
 ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}
 REFERENCES = {Algebra.kind: _of_algebra}  # by the kind of domain
+
+
+def evaluate_program(program: Program, inputs: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The value of each name of a program, by definition: a statement's value is that of its right
+    side with the values of its names in their places. `inputs` has the values of names that have no
+    statement.
+    """
+    expect(program, Program, "a Program, which parse_program makes of text")
+    known: dict[int, str] = {}
+    for name in range(program.inputs):
+        known[name] = (inputs or {})[program.names[name]]
+    token_ids = program.domain.token_ids
+    for asked in range(len(program.names)):
+        wanted = [asked]  # names that wait for the ones behind them
+        while wanted:
+            statement = wanted[-1] - program.inputs
+            if wanted[-1] in known:
+                wanted.pop()
+                continue
+            uses = program.uses(statement).tolist()
+            missing = [name for name in uses if name not in known]
+            if not missing:
+                tokens = [token_ids[known[name]] for name in uses]
+                known[wanted.pop()] = evaluate(program.expression(statement, tokens))
+            wanted += missing
+    return {name: known[i] for i, name in enumerate(program.names)}

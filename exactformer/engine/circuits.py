@@ -23,6 +23,7 @@ from exactformer.engine.compiled import compiled
 
 Words = NDArray[np.uint64]  # (rows, words)
 
+WORD = 64  # assignments of a word
 CACHE = 1 << 19  # bytes of rows that one core works on
 FEWEST, MOST = 8, 128  # words of a block
 NOBODY = np.iinfo(np.int64).max
@@ -159,6 +160,27 @@ class CircuitEngine:
 
         [*_cores().map(block, range(0, total, width))]
         return found
+
+
+def circuit_engine(
+    program: Program, automaton: SpanAutomaton, algebra: Algebra, device: str
+) -> CircuitEngine:
+    """The engine for a device, by its name."""
+    return CircuitEngine(program, automaton, algebra)
+
+
+def pack(bits: NDArray[np.uint8]) -> Words:
+    """(wires, words) from (assignments, wires) of 0 and 1."""
+    packed = np.packbits(np.ascontiguousarray(bits.T), axis=1, bitorder="little")
+    whole = np.zeros((bits.shape[1], -(-bits.shape[0] // WORD) * 8), dtype=np.uint8)
+    whole[:, : packed.shape[1]] = packed
+    return whole.view("<u8")
+
+
+def unpack(words: Words, count: int) -> NDArray[np.uint8]:
+    """(assignments, wires) of 0 and 1, for so many assignments, from (wires, words)."""
+    whole = np.ascontiguousarray(words).view(np.uint8)
+    return np.unpackbits(whole, axis=1, count=count, bitorder="little").T
 
 
 @cache

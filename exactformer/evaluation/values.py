@@ -121,7 +121,7 @@ class Evaluator:
             from exactformer.engine.cpu import CpuEngine  # numba takes a while to import
 
             return CpuEngine(self._tables, self.algebra)
-        loaded = self._loaded
+        loaded = self.loaded
         if self.engine == "model" or (self.engine == "auto" and not soon_made(self.domain)):
             return None
         if not isinstance(loaded.engine, str):
@@ -140,7 +140,8 @@ class Evaluator:
         return None
 
     @cached_property
-    def _loaded(self) -> "Loaded":
+    def loaded(self) -> "Loaded":
+        """The weights in memory."""
         if not isinstance(self.weights, str | Path):
             return self.weights
         from exactformer.engine.loaded import Loaded, named
@@ -152,7 +153,7 @@ class Evaluator:
     @property
     def verdict(self) -> str:
         """The verdict on the weights, as in their certificate."""
-        return "exact" if self._tables else self._loaded.certificate.verdict
+        return "exact" if self._tables else self.loaded.certificate.verdict
 
     # Values of expressions and texts
 
@@ -193,7 +194,7 @@ class Evaluator:
         """
         from exactformer.model.predict import require_outcomes
 
-        by, loaded = self.iterations or "depth", self._loaded
+        by, loaded = self.iterations or "depth", self.loaded
         loaded.require_exact(by)
         most = self.most_work
         return require_outcomes(self.domain, loaded.weights, expressions, places, most, tell, by)
@@ -201,7 +202,7 @@ class Evaluator:
     def texts(self, texts: Sequence[Text], tell: Tell = lambda share: None) -> list[str]:
         """The value of each text. Raises `ExpressionError`, which says which one it is in."""
         unparsed = all(issubclass(kind, str | bytes) for kind in set(map(type, texts)))
-        if unparsed and not (self._tables or "engine" in vars(self._loaded)):
+        if unparsed and not (self._tables or "engine" in vars(self.loaded)):
             unparsed = sum(map(len, texts)) > MANY  # mistakes first: tables take a while
         if unparsed and self.fast:
             return self.fast.texts(cast("Sequence[str | bytes]", texts))

@@ -35,11 +35,17 @@ def pad_slots(expressions: Sequence[Expression]) -> tuple[Int[Tensor, "B n"], Bo
     """Token ids of a batch padded with EMPTY, and the mask of the positions that are not
     padding.
     """
-    flat, lengths = flat_positions(expressions)
-    inside = np.arange(lengths.max()) < lengths[:, None]
-    ids = np.full(inside.shape, EMPTY, dtype=np.int16)
-    ids[inside] = flat
-    return torch.from_numpy(ids), torch.from_numpy(inside)
+    return padded(*(torch.from_numpy(part) for part in flat_positions(expressions)))
+
+
+def padded(
+    ids: Int[Tensor, " t"], lengths: Int[Tensor, " B"]
+) -> tuple[Int[Tensor, "B n"], Bool[Tensor, "B n"]]:
+    """Sequences of token ids that are stored one after another, padded with EMPTY, and the mask of
+    the positions that are not padding.
+    """
+    inside = torch.arange(int(lengths.max()), device=ids.device) < lengths.unsqueeze(-1)
+    return ids.new_full(inside.shape, EMPTY).masked_scatter_(inside, ids), inside
 
 
 def encode(
@@ -54,10 +60,18 @@ def initial_state(
 ) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
     """The initial state of a batch and the mask of its positions, on the device of the weights."""
     require_countable(expressions, dtype)
-    ids, inside = pad_slots(expressions)
     device = weights.device
-    X = encode(ids.to(device), weights.D, dtype)
-    return write_tokens(X, weights), inside.to(device)
+    return state_of(*(part.to(device) for part in pad_slots(expressions)), weights, dtype)
+
+
+def state_of(
+    ids: Int[Tensor, "B n"],
+    inside: Bool[Tensor, "B n"],
+    weights: Gated,
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
+    """The initial state of padded sequences of token ids, and their mask as it is."""
+    return write_tokens(encode(ids, weights.D, dtype), weights), inside
 
 
 def require_countable(expressions: Sequence[Expression], dtype: torch.dtype) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -16,8 +16,16 @@ from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.host.threads import one_thread
 from exactformer.model import packed
-from exactformer.model.circuit import finish
-from exactformer.model.encode import flat_positions, initial_state, read_answers, require_countable
+from exactformer.model.circuit import Weights, finish
+from exactformer.model.encode import (
+    flat_positions,
+    initial_state,
+    padded,
+    read_answers,
+    read_values,
+    require_countable,
+    state_of,
+)
 from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations, most_iterations, require_feasible
 from exactformer.model.kinds import Kinds
@@ -105,25 +113,10 @@ def _run_packed(
 ) -> Found:
     """Run one batch through the paper's layer, without padding."""
     require_countable(expressions, dtype)
-    kinds = Kinds.of(weights, dtype)
-    ids, lengths = (torch.from_numpy(part) for part in flat_positions(expressions))
     device = weights.device
-    state = packed.pack(ids.to(device), lengths.to(device), kinds)
-    left = len(state.symbols)
-
-    def gone(state: packed.Packed) -> None:
-        nonlocal left
-        observe(left - len(state.symbols))
-        left = len(state.symbols)
-
-    small = device.type == "cpu" and left <= AT_ONCE["cpu"]
-    with one_thread() if small else nullcontext():
-        last, taken = packed.run(state, kinds, gone)
-    observe(left)
-    kinds.remember()
-    algebra = algebra_of(domain)
-    values = kinds.alphabet.values(last.symbols, last.sequence[last.owner], len(taken), algebra)
-    names = (*algebra.values, None)  # NO_VALUE is -1
+    ids, lengths = (torch.from_numpy(part).to(device) for part in flat_positions(expressions))
+    values, taken = _values_packed(domain, weights, ids, lengths, dtype, observe)
+    names = (*algebra_of(domain).values, None)  # NO_VALUE is -1
     return [names[value] for value in values.tolist()], taken.cpu()
 
 
@@ -140,6 +133,56 @@ def _run_padded(
     steps = layer.steps(X, inside, weights, domain)
     X, taken = finish(X, steps, lambda: observe(inside.numel()))
     return read_answers(X, weights, domain), taken.cpu()
+
+
+def _values_packed(
+    domain: Domain,
+    weights: Any,
+    ids: Int[Tensor, " t"],
+    lengths: Int[Tensor, " B"],
+    dtype: torch.dtype,
+    observe: Callable[[int], None] = lambda positions: None,
+) -> tuple[Int[Tensor, " B"], Int[Tensor, " B"]]:
+    """Value index and iterations of each of many sequences, one after another, by the paper's
+    layer.
+    """
+    kinds = Kinds.of(weights, dtype)
+    state = packed.pack(ids, lengths, kinds)
+    left = len(state.symbols)
+
+    def gone(state: packed.Packed) -> None:
+        nonlocal left
+        observe(left - len(state.symbols))
+        left = len(state.symbols)
+
+    small = ids.device.type == "cpu" and left <= AT_ONCE["cpu"]
+    with one_thread() if small else nullcontext():
+        last, taken = packed.run(state, kinds, gone)
+    observe(left)
+    kinds.remember()
+    owner = last.sequence[last.owner]
+    return kinds.alphabet.values(last.symbols, owner, len(taken), algebra_of(domain)), taken
+
+
+@torch.no_grad()
+def values_of_rows(
+    domain: Domain,
+    weights: Gated,
+    ids: Int[Tensor, " t"],
+    lengths: Int[Tensor, " B"],
+    iterations: Iterations = "depth",
+    dtype: torch.dtype = torch.float32,
+) -> tuple[Int[Tensor, " B"], Int[Tensor, " B"]]:
+    """Value index (NO_VALUE if none) and iterations of each of many sequences of positions, which
+    are stored one after another on the device of the weights. It is one batch, of which the
+    caller bounds the size, without an object for each sequence.
+    """
+    weights, layer = fixed(weights), layer_of(domain, iterations)
+    if layer.packed:
+        return _values_packed(domain, weights, ids, lengths, dtype)
+    X, inside = state_of(*padded(ids, lengths), weights, dtype)
+    X, taken = finish(X, layer.steps(X, inside, weights, domain))
+    return read_values(X, cast("Weights", weights), algebra_of(domain)), taken
 
 
 def require_outcomes(
