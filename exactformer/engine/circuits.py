@@ -26,7 +26,7 @@ Words = NDArray[np.uint64]  # (rows, words)
 WORD = 64  # assignments of a word
 CACHE = 1 << 19  # bytes of rows that one core works on
 FEWEST, MOST = 8, 128  # words of a block
-NOBODY = np.iinfo(np.int64).max
+NOBODY = np.iinfo(np.int64).max  # instead of the last gate that has an output
 
 # How a gate with a table is run: XOR, or AND of its inputs, each of which is inverted or not, and
 # the result inverted or not. Bits of a way: a, b, result, XOR. These are all tables of two bits but
@@ -53,45 +53,35 @@ WAYS = _ways()
 
 
 class Schedule(NamedTuple):
-    """Gates on rows that are used again and again."""
+    """Gates on rows that are used again and again. The first rows are those of the inputs."""
 
     way: NDArray[np.uint8]
     rows: NDArray[np.int32]  # (gates, 3): a, b and result
     count: int  # of rows
-    inputs: NDArray[np.int32]  # the row of each input at the start
+    inputs: int
     outputs: NDArray[np.int32]  # the row of each output at the end
 
 
 def schedule(gates: Gates, program: Program) -> Schedule:
     """Rows for the wires, each free again after its last use."""
+    last = np.full(gates.wires, -1, dtype=np.int64)
+    _last_uses(gates.a, gates.b, gates.out, last)
     outputs = np.array(program.outputs, dtype=np.int64)
+    last[outputs] = NOBODY
     row, rows = np.empty(gates.wires, np.int32), np.empty((len(gates.out), 3), np.int32)
     row[: program.inputs] = np.arange(program.inputs)
-    last = _last_uses(gates.a, gates.b, gates.out, gates.wires)
-    last[outputs] = NOBODY
-    free = np.empty(gates.wires + 1, np.int32)
+    free = np.empty(gates.wires, np.int32)
     count = _assign(gates.a, gates.b, gates.out, last, row, rows, free, program.inputs)
-    return Schedule(
-        WAYS[gates.table],
-        rows,
-        count,
-        np.arange(program.inputs, dtype=np.int32),
-        row[outputs].astype(np.int32),
-    )
+    return Schedule(WAYS[gates.table], rows, count, program.inputs, row[outputs])
 
 
 @compiled
-def _last(a, b, out, last):
+def _last_uses(a, b, out, last):
+    """Write the last gate that has each wire."""
     for i in range(len(out)):
         last[out[i]] = i
         last[a[i]] = i
         last[b[i]] = i
-
-
-def _last_uses(a, b, out, wires: int) -> NDArray[np.int64]:
-    last = np.full(wires, -1, dtype=np.int64)
-    _last(a, b, out, last)
-    return last
 
 
 @compiled
@@ -154,7 +144,7 @@ class CircuitEngine:
         def block(begin: int) -> None:
             end = min(total, begin + width)
             values = np.empty((plan.count, end - begin), dtype=np.uint64)
-            values[plan.inputs] = inputs[:, begin:end]
+            values[: plan.inputs] = inputs[:, begin:end]
             _run(plan.way, plan.rows, values)
             found[:, begin:end] = values[plan.outputs]
 
@@ -166,7 +156,11 @@ def circuit_engine(
     program: Program, automaton: SpanAutomaton, algebra: Algebra, device: str
 ) -> CircuitEngine:
     """The engine for a device, by its name."""
-    return CircuitEngine(program, automaton, algebra)
+    if device == "cpu":
+        return CircuitEngine(program, automaton, algebra)
+    from exactformer.engine.circuits_gpu import GpuCircuitEngine  # torch takes a while to import
+
+    return GpuCircuitEngine(program, automaton, algebra, device)
 
 
 def pack(bits: NDArray[np.uint8]) -> Words:
