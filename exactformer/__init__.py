@@ -15,6 +15,8 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.syntaxes import parse
 from exactformer.domains.precedence import Level
+from exactformer.domains.program import Program
+from exactformer.domains.program_syntax import parse_program
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.strahler import strahler
@@ -36,6 +38,7 @@ __all__ = [
     "Level",
     "Model",
     "Operator",
+    "Program",
     "arithmetic",
     "arithmetic_plain",
     "boolean",
@@ -51,6 +54,7 @@ __all__ = [
     "load_algebra",
     "oracle",
     "parse",
+    "parse_program",
     "score_circuit",
     "strahler",
     "train",

@@ -16,6 +16,7 @@ from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.engine.choice import EngineName
 from exactformer.engine.loaded import Loaded, constructed, named
+from exactformer.evaluation.programs import ProgramRun, Source, program_of, run_program
 from exactformer.evaluation.values import Evaluator, Text, expression_of, expressions_of
 from exactformer.interp.module import Key, LayerModule, Patch, Run, run
 from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
@@ -210,6 +211,28 @@ class Model(Remembering, OfDomain):
         expression = expression_of(self.domain, text)
         self._loaded.require_exact(iterations)
         return run(self.domain, self.weights, expression, patch, iterations, pattern=pattern)
+
+    def run_program(
+        self,
+        program: Source,
+        inputs: Mapping[str, str] | None = None,
+        iterations: Iterations | None = None,
+        *,
+        outputs: Sequence[str] | None = None,
+        engine: EngineName = "model",
+        tell: Callable[[float], None] = lambda share: None,
+    ) -> ProgramRun:
+        """The values of a program `name=expr;...`, by the transformer. Raises `ExpressionError`.
+
+        inputs      the values of names without a statement, which netlists have.
+        iterations  as for `evaluate`.
+        outputs     the names that are its results; those that no statement uses if not given.
+        engine      "model" is the transformer; "fast" and "auto" are as for `evaluate`.
+        tell        is called with the fraction of the statements that is done.
+        """
+        found = program_of(self.domain, program, outputs)
+        evaluator = Evaluator(self.domain, self._loaded, engine, iterations)
+        return run_program(evaluator, found, inputs, tell)
 
     def module(
         self,

@@ -38,6 +38,7 @@ _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
 
 CAPABILITIES: dict[str, Capability] = {
     "values": Capability("values by the transformer", "`eval --engine model`"),
+    "programs": Capability("programs of named wires", "`--program`, `model.run_program`"),
     "trace": Capability("traces", "`trace`, `model.trace`"),
     "page": Capability("the page", "`explore`, `trace --html`"),
     "taps": Capability("intermediates, read and replaced", "`model.run`, `model.module`"),

@@ -9,19 +9,19 @@
 //
 // The host defines, when it compiles, these four bits.
 
-typedef unsigned long long Word;
+typedef unsigned long long Bits;  // of 64 assignments
 
-__device__ inline Word all_if(int bit) { return bit ? ~0ull : 0ull; }
+__device__ inline Bits all_if(int bit) { return bit ? ~0ull : 0ull; }
 
-extern "C" __global__ void run_gates(const int4 *gates, long long count, Word *rows,
+extern "C" __global__ void run_gates(const int4 *gates, long long count, Bits *rows,
                                      long long words) {
     long long word = (long long)blockIdx.x * blockDim.x + threadIdx.x;
     if (word >= words) return;
-    Word *mine = rows + word;
+    Bits *mine = rows + word;
     for (long long i = 0; i < count; i++) {
         int4 gate = gates[i];
-        Word a = mine[gate.x * words], b = mine[gate.y * words];
-        Word both = (a ^ all_if(gate.w & INVERT_A)) & (b ^ all_if(gate.w & INVERT_B));
+        Bits a = mine[gate.x * words], b = mine[gate.y * words];
+        Bits both = (a ^ all_if(gate.w & INVERT_A)) & (b ^ all_if(gate.w & INVERT_B));
         mine[gate.z * words] = (gate.w & IS_XOR ? a ^ b : both) ^ all_if(gate.w & INVERT);
     }
 }

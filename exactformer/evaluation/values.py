@@ -141,7 +141,7 @@ class Evaluator:
 
     @cached_property
     def loaded(self) -> "Loaded":
-        """The weights in memory."""
+        """The weights in memory, on the device that was asked for."""
         if not isinstance(self.weights, str | Path):
             return self.weights
         from exactformer.engine.loaded import Loaded, named

@@ -51,6 +51,7 @@ from torch import Tensor
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.program import WIRE, Program
 from exactformer.domains.symbols import FIRST_VALUE
+from exactformer.model.encode import MOST_OPERANDS, require_countable
 from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import layer_of
@@ -127,6 +128,9 @@ class Wiring:
         if self.padded:
             tried = 1 + len(self.domain.values)  # values in every hole
             self.at_once = max(1, self.at_once // tried)
+        for i in np.flatnonzero(program.lengths > MOST_OPERANDS[torch.float32]).tolist():
+            some = program.expression(i, [FIRST_VALUE] * int(np.diff(program.first_uses)[i]))
+            require_countable([some], torch.float32)
         self.ids = torch.from_numpy(ids.astype(np.int16)).to(weights.device)
         self.lengths, self.starts = lengths, np.cumsum(lengths) - lengths
         key = np.full(len(ids), UNKNOWN)
