@@ -80,9 +80,7 @@ def gates_of(program: Program, tables: NDArray[np.uint64]) -> Gates:
     size, text = program.ids.itemsize, program.ids.tobytes()
     bounds = pairwise((program.starts * size).tolist())
     kind = np.array([alike.setdefault(text[i:j], len(alike)) for i, j in bounds], dtype=np.int64)
-    templates = [
-        _template(program.domain, np.frombuffer(side, np.int16), tables) for side in alike
-    ]
+    templates = [_template(program.domain, np.frombuffer(side, np.int16), tables) for side in alike]
     counts = np.array([len(template.gates) for template in templates], dtype=np.int64)[kind[order]]
     first = np.empty(len(program), dtype=np.int64)
     first[order] = np.cumsum(counts) - counts
@@ -147,10 +145,9 @@ def _template(domain: Domain, side: Ids, tables: NDArray[np.uint64]) -> Template
                 operands[i] = wire(operand)
         if len(_wires(operands)) <= 2:
             return _applied(bits, operands)
-        first, second, *others = (wire(operand).wires[0] for operand in operands)
-        chosen = [
-            gate(_Operand((first, second), bits >> 4 * i & 15)) for i in range(1 << len(others))
-        ]
+        *two, others = wire(operands[0]), wire(operands[1]), operands[2:]
+        others = [wire(operand).wires[0] for operand in others]
+        chosen = [gate(_applied(bits >> 4 * i & 15, two)) for i in range(1 << len(others))]
         for other in others:  # y if it is 1, else x: x ^ (other & (x ^ y))
             chosen = [
                 gate(_Operand((x, gate(_Operand((other, gate(_Operand((x, y), XOR))), AND))), XOR))

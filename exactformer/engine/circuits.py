@@ -8,9 +8,10 @@ A bit is the index of a value in the algebra's vocabulary, of two.
 """
 
 import os
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,7 +53,8 @@ def _ways() -> NDArray[np.uint8]:
 WAYS = _ways()
 
 
-class Schedule(NamedTuple):
+@dataclass(frozen=True)
+class Schedule:
     """Gates on rows that are used again and again. The first rows are those of the inputs."""
 
     way: NDArray[np.uint8]
@@ -148,7 +150,7 @@ class CircuitEngine:
             _run(plan.way, plan.rows, values)
             found[:, begin:end] = values[plan.outputs]
 
-        [*_cores().map(block, range(0, total, width))]
+        deque(_cores().map(block, range(0, total, width)), maxlen=0)  # raises what a block raises
         return found
 
 

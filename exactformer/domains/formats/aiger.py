@@ -85,8 +85,8 @@ def _binary(place: Place, header: Header) -> Netlist:
     outputs, _, end = _rows(place, header.end, header.outputs, 1, 2 * header.variables + 1)
     left, right, end = _differences(place, end, 2 * (inputs + 1), gates)
     names = [f"n{i}" for i in range(1, header.variables + 1)]
-    program, count = and_program(names, inputs, left, right, outputs.ravel())
-    return Netlist(program, count, *_symbols(place, end, header), "aig")
+    program = and_program(names, inputs, left, right, outputs.ravel())
+    return Netlist(program, gates, *_symbols(place, end, header), "aig")
 
 
 def _differences(
@@ -146,23 +146,19 @@ def _ascii(place: Place, header: Header) -> Netlist:
 
     def renumbered(used: Literals, offsets: NDArray[np.int64]) -> Literals:
         """The literals by the order of definitions in the file."""
-        wanted = used & ~1
-        i = np.searchsorted(known, wanted)
-        missing = (used > 1) & (known[np.minimum(i, len(known) - 1)] != wanted) if len(known) else (
-            used > 1
-        )  # fmt: skip
+        i = np.searchsorted(known, used & ~1)
+        place_of = np.append(order, 0)[i]
+        missing = (used > 1) & (np.append(known, -1)[i] != used & ~1)
         if missing.any():
             first = int(np.argmax(missing))
             place.refuse(offsets[first], "a literal that is defined", f"{used[first]}")
-        if not len(known):
-            return used
-        return np.where(used > 1, 2 + 2 * order[np.minimum(i, len(known) - 1)] + (used & 1), used)
+        return np.where(used > 1, 2 + 2 * place_of + (used & 1), used)
 
     right_sides = gates[:, 1:]
     two = renumbered(right_sides.ravel(), np.repeat(at_gate, 2)).reshape(-1, 2)
     names = [f"n{literal // 2}" for literal in literals.tolist()]
     results = renumbered(outputs.ravel(), at_output)
-    program, count = and_program(names, header.inputs, two[:, 0], two[:, 1], results)
+    program = and_program(names, header.inputs, two[:, 0], two[:, 1], results)
     own = 2 + 2 * (header.inputs + np.arange(header.gates))
     if (two >= own[:, None]).any():  # not in order, which is allowed
         cycle = program.cycle
@@ -170,7 +166,7 @@ def _ascii(place: Place, header: Header) -> Netlist:
             gate = min(cycle)
             what = "a gate that does not depend on itself"
             place.refuse(at_gate[gate - header.inputs], what, f"{literals[gate]}, which does")
-    return Netlist(program, count, *_symbols(place, end, header), "aag")
+    return Netlist(program, header.gates, *_symbols(place, end, header), "aag")
 
 
 def _rows(
@@ -204,9 +200,7 @@ def _rows(
     return found.reshape(rows, columns), at_row, begin + int(starts[-1])
 
 
-def _symbols(
-    place: Place, begin: int, header: Header
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _symbols(place: Place, begin: int, header: Header) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The names of inputs and outputs, from the lines behind the gates; `i0` and `o0` for those
     that have none. What follows a line `c` is a comment.
     """

@@ -75,65 +75,60 @@ class Place:
         return quote(ascii(rest.split(b"\n")[0].decode("latin-1"))[1:-1])
 
 
-# The tokens of a gate by its two literals, each of which is a wire, an inverted wire or a constant;
-# LEFT and RIGHT stand for the constants. `(~(a|b))` for two inverted wires, and not
-# `((~a)&(~b))`: with one span inside each, it is a chain of maps, so the layer by the logarithm
-# takes one iteration a gate at most.
-PLAIN, INVERTED, CONSTANT = range(3)
+# The tokens of a statement by its literals: each is a wire, an inverted wire or a constant, and one
+# alone is what an output needs. LEFT and RIGHT stand for the constants. For two inverted
+# wires it is `(~(a|b))` and not `((~a)&(~b))`: with one span in every other, it is a chain of maps,
+# for which the layer by the logarithm takes one iteration.
+PLAIN, INVERTED, CONSTANT, NOTHING = range(4)
 LEFT, RIGHT = -10, -11
 AND, OR, NOT = (boolean().token_ids[symbol] for symbol in "&|~")
 VALUES = np.array([boolean().token_ids[symbol] for symbol in "01"], dtype=np.int16)
-_INVERSE = [OPEN, NOT, WIRE, CLOSE]
-_SIDES = {PLAIN: [WIRE], INVERTED: _INVERSE}
-TEMPLATES = {
-    (left, right): [OPEN, *(_SIDES | {CONSTANT: [LEFT]})[left], AND]
-    + [*(_SIDES | {CONSTANT: [RIGHT]})[right], CLOSE]
-    for left in range(3)
-    for right in range(3)
+INVERSE = (OPEN, NOT, WIRE, CLOSE)
+LEFTS: dict[int, tuple[int, ...]] = {PLAIN: (WIRE,), INVERTED: INVERSE, CONSTANT: (LEFT,)}
+RIGHTS = LEFTS | {CONSTANT: (RIGHT,)}
+TEMPLATES: dict[tuple[int, int], tuple[int, ...]] = {
+    (left, right): (OPEN, *before, AND, *after, CLOSE)
+    for left, before in LEFTS.items()
+    for right, after in RIGHTS.items()
 }
-TEMPLATES[INVERTED, INVERTED] = [OPEN, NOT, OPEN, WIRE, OR, WIRE, CLOSE, CLOSE]
+TEMPLATES[INVERTED, INVERTED] = (OPEN, NOT, OPEN, WIRE, OR, WIRE, CLOSE, CLOSE)
+TEMPLATES |= {(left, NOTHING): LEFTS[left] for left in (INVERTED, CONSTANT)}
 
 
 def and_program(
     names: Sequence[str], inputs: int, left: Literals, right: Literals, outputs: Literals
-) -> tuple[Program, int]:
-    """The program of a netlist whose gates are AND of two literals, gate i for names[inputs + i];
-    and how many gates it has.
+) -> Program:
+    """The program of a netlist whose gates are AND of two literals, gate i for names[inputs + i].
+    An output that is no wire has a statement behind the gates, named `o3`.
     """
+    needs = _kinds(outputs) != PLAIN
+    behind = np.flatnonzero(needs)
+    results = outputs // 2 - 1
+    results[behind] = inputs + len(left) + np.arange(len(behind))
+    left = np.concatenate([left, outputs[behind]])
+    right = np.concatenate([right, np.full(len(behind), -1)])
     lefts, rights = _kinds(left), _kinds(right)
-    templates = {kinds: np.array(tokens, dtype=np.int16) for kinds, tokens in TEMPLATES.items()}
+    chosen = {kinds: (lefts == kinds[0]) & (rights == kinds[1]) for kinds in TEMPLATES}
     lengths = np.empty(len(left), dtype=np.int64)
-    chosen = {kinds: (lefts == kinds[0]) & (rights == kinds[1]) for kinds in templates}
     for kinds, where in chosen.items():
-        lengths[where] = len(templates[kinds])
+        lengths[where] = len(TEMPLATES[kinds])
     starts = np.cumsum(lengths) - lengths
     ids = np.empty(int(lengths.sum()), dtype=np.int16)
-    for kinds, tokens in templates.items():
-        where = np.flatnonzero(chosen[kinds])
-        for column, token in enumerate(tokens.tolist()):
+    for kinds, where in chosen.items():
+        for column, token in enumerate(TEMPLATES[kinds]):
             constant = {LEFT: left, RIGHT: right}.get(token)
             ids[starts[where] + column] = token if constant is None else VALUES[constant[where]]
     both = np.column_stack([left, right]).ravel()
-    wires = both[both > 1] // 2 - 1
-
-    plain = _kinds(outputs) == PLAIN
-    place, count = np.where(plain, outputs // 2 - 1, 0), len(left)
-    place[~plain] = inputs + count + np.arange(np.count_nonzero(~plain))
-    behind = outputs[~plain].tolist()  # statements that the outputs need
-    ends = [_INVERSE if literal > 1 else [int(VALUES[literal])] for literal in behind]
-    more = [f"o{i}" for i in np.flatnonzero(~plain).tolist()]
-    program = Program(
+    return Program(
         boolean(),
-        names=(*names, *more),
+        names=(*names, *(f"o{i}" for i in behind.tolist())),
         inputs=inputs,
-        ids=np.concatenate([ids, np.array(sum(ends, []), dtype=np.int16)]),
-        lengths=np.concatenate([lengths, np.array([len(end) for end in ends], dtype=np.int64)]),
-        wires=np.concatenate([wires, [literal // 2 - 1 for literal in behind if literal > 1]])
-        .astype(np.int64, copy=False),
-        outputs=tuple(place.tolist()),
-    )  # fmt: skip
-    return program, count
+        ids=ids,
+        lengths=lengths,
+        wires=both[both > 1] // 2 - 1,
+        outputs=tuple(results.tolist()),
+    )
 
 
 def _kinds(literals: Literals) -> NDArray[np.int64]:
-    return np.where(literals < 2, CONSTANT, literals & 1)
+    return np.where(literals < 0, NOTHING, np.where(literals < 2, CONSTANT, literals & 1))
