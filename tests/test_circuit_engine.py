@@ -164,11 +164,11 @@ def test_tables_are_those_of_the_weights():
     algebra = boolean()
     truth = operator_tables(build_automaton(algebra, algebra_values(algebra)), algebra)
 
-    def swapped(operator, keys):  # the tables of the two binary operators exchanged
-        first = algebra.first_operator
-        return algebra_values(algebra)(
-            {first: first + 1, first + 1: first}.get(operator, operator), keys
-        )
+    first = algebra.first_operator
+    other = {first: first + 1, first + 1: first, first + 2: first + 2}  # & and | exchanged
+
+    def swapped(operator, keys):
+        return algebra_values(algebra)(other[operator], keys)
 
     found = operator_tables(build_automaton(algebra, swapped), algebra)
     assert found[0, 2] == truth[1, 2] != truth[0, 2] == found[1, 2]
