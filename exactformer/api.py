@@ -23,7 +23,7 @@ from exactformer.model.iterations import MOST_WORK, Iterations, require_feasible
 from exactformer.model.predict import Outcome, predict
 from exactformer.model.remembered import Remembering, fixed, remembered
 from exactformer.model.storage import to_file
-from exactformer.trace import Explained, Trace, TraceStep, trace
+from exactformer.trace import Explained, ProgramTrace, Trace, TraceStep, trace, trace_program
 
 if TYPE_CHECKING:
     from exactformer.engine.cpu import CpuEngine
@@ -233,6 +233,11 @@ class Model(Remembering, OfDomain):
         found = program_of(self.domain, program, outputs)
         evaluator = Evaluator(self.domain, self._loaded, engine, iterations)
         return run_program(evaluator, found, inputs, tell)
+
+    def trace_program(self, program: Source, iterations: Iterations = "depth") -> ProgramTrace:
+        """When each statement of a small program runs, and what it is after each iteration."""
+        self._loaded.require_exact(iterations)
+        return trace_program(program_of(self.domain, program), self.weights, iterations)
 
     def module(
         self,

@@ -17,6 +17,7 @@ import numpy as np
 from exactformer.domains.belonging import OfDomain
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
+from exactformer.domains.program import Program
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import DRAWN, enumerate_length
 from exactformer.host.atomic import write_atomically
@@ -25,6 +26,7 @@ from exactformer.model.predict import predict
 from exactformer.model.remembered import fixed
 from exactformer.model.storage import to_file
 from exactformer.verify import Findings, check_all, proof_of
+from exactformer.verify.programs import program_conditions
 from exactformer.verify.proof import FORMAT
 
 FAULT = "exactformer fault 1"  # the format of what is saved where there is no proof
@@ -51,6 +53,11 @@ class Certificate(OfDomain):
     weights_sha256: str
     findings: Findings
     counterexample: Counterexample | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether the weights are proved right."""
+        return self.verdict == "exact"
 
     def to_dict(self) -> dict[str, Any]:
         """The certificate as plain data: a proof's fields, and some more for people."""
@@ -110,6 +117,55 @@ class Certificate(OfDomain):
         else:
             data = self.to_dict()
         write_atomically(path, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
+
+
+@dataclass(frozen=True)
+class ProgramCertificate:
+    """The verdict on weights, and what their proof implies for a program.
+
+    The values of the program are proved right, for all values of its inputs, if the weights are
+    exact and all conditions hold.
+    """
+
+    weights: Certificate
+    program: Program
+    conditions: dict[str, bool]
+
+    @property
+    def exact(self) -> bool:
+        """Whether the program's values are proved right."""
+        return self.weights.exact and all(self.conditions.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: that of the certificate, and `program`."""
+        program = {
+            "exact": self.exact,
+            "conditions": self.conditions,
+            "statements": len(self.program),
+            "inputs": self.program.inputs,
+            "uses": len(self.program.wires),
+            "levels": int(self.program.levels.max(initial=0)),
+        }
+        return self.weights.to_dict() | {"program": program}
+
+    def __str__(self) -> str:
+        lines = [str(self.weights), "program: " + ("exact" if self.exact else "not proved")]
+        lines += [f"  {'yes' if ok else 'NO '}  {name}" for name, ok in self.conditions.items()]
+        program, levels = self.program, int(self.program.levels.max(initial=0))
+        lines.append(
+            f"  {len(program)} statements on {levels} levels, {len(program.wires)} uses of names"
+        )
+        if self.exact:
+            lines.append("  so every name gets the value of its definition, by the theorem")
+        return "\n".join(lines)
+
+
+def certify_program(certificate: Certificate, program: Program) -> ProgramCertificate:
+    """The certificate of weights carried over to a program of the same domain."""
+    if certificate.domain != program.domain:
+        expected, found = certificate.domain.name, program.domain.name
+        raise ValueError(f"expected a program of {expected!r}, found one of {found!r}")
+    return ProgramCertificate(certificate, program, program_conditions(program))
 
 
 def certify(domain: Domain, weights: Gated, found: Findings | None = None) -> Certificate:

@@ -62,6 +62,11 @@ def values(case: Case) -> None:
     assert case.command("eval", case.domain, text, *by) == f"{ef.oracle(text)}\n"
 
 
+def programs(case: Case) -> None:
+    ran = case.model.run_program(f"x={case.expression};y=x;", iterations=case.by, engine="model")
+    assert ran.outputs == {"y": ef.oracle(case.expression)}
+
+
 def trace(case: Case) -> None:
     assert case.model.trace(case.expression, case.by).value == ef.oracle(case.expression)
 
@@ -202,6 +207,7 @@ def bench(case: Case) -> None:
 
 TRIED: dict[str, Callable[[Case], None]] = {
     "values": values,
+    "programs": programs,
     "trace": trace,
     "page": the_page,
     "taps": taps,

@@ -185,6 +185,10 @@ RayAddress = Annotated[
         "that runs on this machine.",
     ),
 ]
+ProgramFile = Annotated[
+    Path | None,
+    Option(help="A program: statements name=expr; in any order; - reads standard input."),
+]
 Device = Annotated[str, Option(parser=read_device, metavar="cpu|cuda", help="cpu or cuda.")]
 Json = Annotated[bool, Option("--json", help="Machine-readable output.")]
 

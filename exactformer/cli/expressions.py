@@ -16,6 +16,7 @@ from exactformer.cli.app import (
     IterationsBy,
     Json,
     NoLimit,
+    ProgramFile,
     RayAddress,
     WeightsName,
     app,
@@ -35,6 +36,7 @@ from exactformer.model.iterations import MOST_WORK
 from exactformer.problems.depths import read_depths
 
 if TYPE_CHECKING:
+    from exactformer.evaluation.values import Evaluator
     from exactformer.host.progress import Tell
     from exactformer.problems.draw import Problem
     from exactformer.problems.files import FileFormat
@@ -212,6 +214,15 @@ def evaluate_expressions(
             "come when the last line has been read and all are right, not line by line."
         ),
     ] = None,
+    program: ProgramFile = None,
+    outputs: Annotated[
+        str | None,
+        Option(
+            metavar="NAME,...",
+            help="With --program: the names whose values are printed. Unless given, those that no "
+            "statement uses.",
+        ),
+    ] = None,
     weights: WeightsName = "constructed",
     engine: Engine = "auto",
     device: Device = "cpu",
@@ -237,21 +248,31 @@ def evaluate_expressions(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Print the value of an expression, or of each line of a file or pipe of any size.
+    """Print the value of an expression, or of each line of a file or pipe of any size, or the
+    results of a program, as name=value.
 
     Values come from the tables of certified weights or from the transformer: see --engine.
     """
-    if (expression is None) == (file is None) or expression == "-":
-        given = "neither" if expression is None else "both" if file else "-"
+    given = [part for part in (expression, file, program) if part is not None]
+    if len(given) != 1 or expression == "-":
+        found = "neither" if not given else "both" if given[1:] else "-"
         raise BadParameter(
-            f"expected an expression or --file FILE, found {given}; --file - reads standard input"
+            f"expected an expression or --file FILE, found {found}; --file - reads standard input, "
+            f"and --program FILE is for statements with names"
         )
     from exactformer.evaluation.values import Evaluator
 
+    if outputs is not None and program is None:
+        raise BadParameter("--outputs is for --program")
+    if program is not None and (syntax != "native" or ray is not None):
+        raise BadParameter("--program is native text, read on this machine: no --syntax, no --ray")
     if keep_going and (file is None or ray is not None):
         raise BadParameter("--keep-going is for --file on this machine: not for EXPR or --ray")
     most_work = None if no_limit else MOST_WORK
     evaluator = Evaluator(domain, weights, engine, iterations, most_work, device, keep_going)
+    if program is not None:
+        _print_program(evaluator, program, outputs, as_json)
+        return
     if expression is not None:
         if ray is not None:
             raise BadParameter("expected --file with --ray, found an expression")
@@ -280,6 +301,22 @@ def evaluate_expressions(
     if bad:
         sys.stdout.flush()  # values first: their reader knows then which lines are told of
         raise bad
+
+
+def _print_program(evaluator: "Evaluator", path: Path, outputs: str | None, as_json: bool) -> None:
+    """Print the results of the program in a file."""
+    from exactformer.evaluation.programs import read_program, run_program
+    from exactformer.host.progress import bar, is_typed
+
+    names = None if outputs is None else [name.strip() for name in outputs.split(",")]
+    program = read_program(evaluator.domain, path, names)
+    with bar(shown=not is_typed(str(path))) as tell:
+        total = len(program)
+        done = run_program(evaluator, program, None, lambda s: tell("statements", s * total, total))
+    if as_json:
+        print(json.dumps(done.to_dict(), ensure_ascii=False))
+    else:
+        print("".join(f"{name}={value}\n" for name, value in done.outputs.items()), end="")
 
 
 @app.command()

@@ -8,13 +8,23 @@ from itertools import count as count_from
 from pathlib import Path
 from typing import Annotated
 
-from typer import Argument, Option
+from typer import Argument, BadParameter, Option
 
-from exactformer.cli.app import Domain, IterationsBy, Json, NoLimit, WeightsName, app, read_algebra
+from exactformer.cli.app import (
+    Domain,
+    IterationsBy,
+    Json,
+    NoLimit,
+    ProgramFile,
+    WeightsName,
+    app,
+    read_algebra,
+)
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.belonging import algebra_of
+from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.syntax import parse
-from exactformer.model.iterations import most_iterations, require_feasible
+from exactformer.model.iterations import Iterations, most_iterations, require_feasible
 
 MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a gigabyte
 
@@ -22,7 +32,8 @@ MOST_TRACED = 4_000_000  # positions of all iterations: all is kept, in half a g
 @app.command()
 def trace(
     domain: Domain,
-    expression: Annotated[str, Argument(metavar="EXPR")],
+    expression: Annotated[str | None, Argument(metavar="EXPR")] = None,
+    program: ProgramFile = None,
     weights: WeightsName = "constructed",
     html: Annotated[
         Path | None,
@@ -32,12 +43,22 @@ def trace(
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Show each iteration of the transformer on an expression.
+    """Show each iteration of the transformer on an expression, or on a program as a whole.
 
     By the depth: tokens, depth counts, mask, clusters, routed bags and outputs. By the logarithm
     and in plain notation: the map or the value of each span.
     """
-    parsed, by = parse(domain, expression), iterations or "depth"
+    by = iterations or "depth"
+    if (expression is None) == (program is None):
+        given = "neither" if program is None else "both"
+        raise BadParameter(f"expected an expression or --program FILE, found {given}")
+    if program is not None:
+        if html is not None:
+            raise BadParameter("--html is for an expression, found --program")
+        _trace_program(domain, program, weights, by, None if no_limit else MOST_TRACED, as_json)
+        return
+    assert expression is not None
+    parsed = parse(domain, expression)
     if html is not None:
         from exactformer.explorer.choices import Choices
         from exactformer.explorer.page import write_trace
@@ -54,6 +75,19 @@ def trace(
     with bar() as tell:
         steps = model.trace(parsed, by, lambda step: tell("iterations", next(number), most))
     print(json.dumps(steps.to_dict(), ensure_ascii=False) if as_json else steps)
+
+
+def _trace_program(
+    domain: AnyDomain, path: Path, weights: str, by: Iterations, most: int | None, as_json: bool
+) -> None:
+    """Show when each statement of a program runs, and what it is after each iteration."""
+    from exactformer.api import load
+    from exactformer.evaluation.programs import read_program, require_feasible_program
+
+    program = read_program(domain, path)
+    require_feasible_program(program, most, by)
+    shown = load(weights, domain).trace_program(program, by)
+    print(json.dumps(shown.to_dict(), ensure_ascii=False) if as_json else shown)
 
 
 @app.command()

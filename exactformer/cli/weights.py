@@ -14,6 +14,7 @@ from exactformer.cli.app import (
     Device,
     Domain,
     Json,
+    ProgramFile,
     RayAddress,
     WeightsName,
     app,
@@ -156,17 +157,24 @@ def train(
 def certify(
     domain: Domain,
     weights: WeightsName = "constructed",
+    program: ProgramFile = None,
     out: Annotated[Path | None, Option(help="Write the proof, or the fault, to a file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Decide whether weights are exact at every depth and length."""
+    """Decide whether weights are exact at every depth and length; with --program, also what that
+    implies for a program, with each condition checked.
+    """
     from exactformer.api import load
+    from exactformer.certify import certify_program
+    from exactformer.evaluation.programs import read_program
 
+    read = None if program is None else read_program(domain, program)
     certificate = load(weights, domain).certify()
     if out is not None:
         certificate.save(out)
-    print(json.dumps(certificate.to_dict(), ensure_ascii=False) if as_json else certificate)
-    if certificate.verdict != "exact":
+    shown = certificate if read is None else certify_program(certificate, read)
+    print(json.dumps(shown.to_dict(), ensure_ascii=False) if as_json else shown)
+    if not shown.exact:
         raise Exit(1)
 
 

@@ -65,14 +65,15 @@ class Program(OfDomain):
 
     def statements(self) -> Iterator[tuple[str, str]]:
         """The name that each statement defines, with the text of its right side."""
+        between = "" if self.domain.packs else " "
         for i, name in enumerate(self.names[self.inputs :]):
             words = iter(self.names[wire] for wire in self.uses(i).tolist())
             ids = self.right_side(i).tolist()
             symbols = [next(words) if t == WIRE else self.domain.vocabulary[t] for t in ids]
-            yield name, " ".join(symbols)
+            yield name, between.join(symbols)
 
     def with_outputs(self, names: Sequence[str] | None) -> "Program":
-        """The same program with other results: those names, or all that no statement uses."""
+        """This program with other results: those names, or all that no statement uses."""
         if names is None:
             unused = np.bincount(self.wires, minlength=len(self.names)) == 0
             return replace(self, outputs=tuple(np.flatnonzero(unused).tolist()))

@@ -1,4 +1,4 @@
-"""Values of programs by the tables of certified weights: level by level, without the transformer."""
+"""Values of programs by the tables of certified weights, level by level."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -91,15 +91,12 @@ def run_program(
 
         engine, found, taken = "fast", values_by_levels(fast, program, numbers).tolist(), None
     else:
-        import torch
-
         from exactformer.model.wires import run
 
         by, loaded = evaluator.iterations or "depth", evaluator.loaded
         loaded.require_exact(by)
-        _require_feasible(program, evaluator.most_work, by)
-        assigned = torch.from_numpy(numbers).unsqueeze(0)
-        ran = run(program, loaded.weights, assigned, iterations=by, tell=tell)
+        require_feasible_program(program, evaluator.most_work, by)
+        ran = run(program, loaded.weights, numbers[np.newaxis], iterations=by, tell=tell)
         engine, found, taken = "model", ran.values[0].tolist(), ran.iterations
     values = dict(zip(program.names, (algebra.values[i] for i in found), strict=True))
     return ProgramRun(program, engine, values, taken)
@@ -119,7 +116,7 @@ def _numbers(program: Program, inputs: Mapping[str, str]) -> "np.ndarray[Any, np
     return np.array([values.index(inputs[name]) for name in expected], dtype=np.int64)
 
 
-def _require_feasible(program: Program, most: int | None, by: Iterations) -> None:
+def require_feasible_program(program: Program, most: int | None, by: Iterations) -> None:
     """Refuse statements that would take the transformer hours, unless there is no bound."""
     if most is None or not len(program):
         return

@@ -60,8 +60,8 @@ def initial_state(
 ) -> tuple[Float[Tensor, "B n D"], Bool[Tensor, "B n"]]:
     """The initial state of a batch and the mask of its positions, on the device of the weights."""
     require_countable(expressions, dtype)
-    device = weights.device
-    return state_of(*(part.to(device) for part in pad_slots(expressions)), weights, dtype)
+    ids, inside = pad_slots(expressions)
+    return state_of(ids.to(weights.device), inside.to(weights.device), weights, dtype)
 
 
 def state_of(

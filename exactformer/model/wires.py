@@ -80,7 +80,7 @@ class Ran(NamedTuple):
 def run(
     program: Program,
     weights: Gated,
-    inputs: Int[Tensor, "a inputs"] | None = None,
+    inputs: Int[Tensor, "a inputs"] | Ints | None = None,
     kept: Ints | None = None,
     iterations: Iterations = "depth",
     tell: Callable[[float], None] = lambda share: None,
@@ -93,8 +93,7 @@ def run(
 
     A statement that is left without a single value is a ValueError: the weights are not exact.
     """
-    if inputs is None:
-        inputs = torch.zeros(1, 0, dtype=torch.int64)
+    inputs = torch.as_tensor(np.zeros((1, 0), dtype=np.int64) if inputs is None else inputs)
     if inputs.shape[-1] != program.inputs:
         raise ValueError(
             f"expected values of {program.inputs} inputs, found {inputs.shape[-1]} a row"
@@ -118,7 +117,8 @@ class Wiring:
     """A program on the device of the weights, with what is known of its times."""
 
     def __init__(self, program: Program, weights: Gated, iterations: Iterations) -> None:
-        self.program, self.weights, self.iterations = program, weights, iterations
+        self.program, self.weights = program, weights
+        self.iterations: Iterations = iterations
         self.domain = algebra_of(program.domain)
         self.padded = not layer_of(self.domain, iterations).packed
         self.at_once = AT_ONCE[weights.device.type]
@@ -161,7 +161,8 @@ class Wiring:
             tell(done / max(1, len(program)))
             names = np.concatenate(due[now]) if due[now] else np.empty(0, dtype=np.int64)
             due[now] = []
-            ready, sent = np.unique(users[_ranges(first[names], first[names + 1])], return_counts=True)
+            using = users[_ranges(first[names], first[names + 1])]
+            ready, sent = np.unique(using, return_counts=True)
             waiting[ready] -= sent
             ready = ready[waiting[ready] == 0]
             if not len(ready) and not due[now]:
@@ -241,4 +242,3 @@ def _ranges(begins: Ints, ends: Ints) -> Ints:
     counts = ends - begins
     before = np.cumsum(counts) - counts
     return np.arange(counts.sum()) + np.repeat(begins - before, counts)
-

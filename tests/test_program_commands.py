@@ -1,0 +1,157 @@
+"""eval, trace and certify on programs."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import exactformer as ef
+from exactformer.certify import certify_program
+from exactformer.domains.program import Program
+from exactformer.domains.program_sampling import draw_program
+from exactformer.domains.reference import evaluate_program
+from exactformer.verify.programs import ACYCLIC, DEFINED, GRAMMAR, ONCE, program_conditions
+from tests.in_process import run_here
+from tests.programs import ALGEBRAS, HALF_ADDER
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "half.txt"
+    path.write_text(HALF_ADDER)
+    return str(path)
+
+
+@pytest.mark.parametrize("engine", ["auto", "fast", "model"])
+def test_eval_prints_results(engine, file):
+    assert run_here(["eval", "boolean", "--program", file, "--engine", engine]) == (
+        0,
+        "sum=1\n",
+        "",
+    )
+    asked = ["eval", "boolean", "--program", "-", "--outputs", "carry, a", "--engine", engine]
+    assert run_here(asked, HALF_ADDER.encode()) == (0, "carry=0\na=1\n", "")
+
+
+def test_eval_as_json(file):
+    asked = ["eval", "boolean", "--program", file, "--json", "--weights", "7520"]
+    found = json.loads(run_here([*asked, "--engine", "model", "--iterations", "log"])[1])
+    values = {"sum": "1", "carry": "0", "a": "1", "b": "0"}
+    assert found == {
+        "engine": "model",
+        "outputs": {"sum": "1"},
+        "values": values,
+        "statements": 4,
+        "levels": 3,
+        "iterations": 3,
+    }
+    fast = json.loads(run_here(asked)[1])
+    assert fast == {k: v for k, v in found.items() if k != "iterations"} | {"engine": "fast"}
+
+
+@pytest.mark.parametrize("command", ["eval", "trace", "certify"])
+def test_a_mistake_is_status_2_with_nothing_on_standard_output(command):
+    status, printed, said = run_here([command, "boolean", "--program", "-"], b"a=(b&1);\nb=c;")
+    assert (status, printed) == (2, "")
+    assert "line 2, column 3: 'c' is used, but never defined\n  b=c;\n    ^" in said
+    json_said = run_here([command, "boolean", "--program", "-", "--json"], b"a=1;a=1;")[2]
+    assert json.loads(json_said)["column"] == 5
+
+
+@pytest.mark.parametrize(
+    "more",
+    [["(1&0)"], ["--file", "-"], ["--syntax", "python"], ["--outputs", "z"], ["--ray", "auto"]],
+)
+def test_options_that_do_not_go_with_a_program(more, file):
+    assert run_here(["eval", "boolean", "--program", file, *more])[:2] == (2, "")
+
+
+def test_outputs_are_for_programs():
+    assert run_here(["eval", "boolean", "1", "--outputs", "a"])[:2] == (2, "")
+    assert run_here(["trace", "boolean"])[:2] == (2, "")
+    assert run_here(["trace", "boolean", "1", "--program", "x"])[:2] == (2, "")
+
+
+def test_what_would_take_hours_is_refused_by_its_name():
+    deep = "(~" * 20_000 + "a" + ")" * 20_000
+    asked = ["eval", "boolean", "--program", "-", "--engine", "model"]
+    status, printed, said = run_here(asked, f"a=1;deep={deep};".encode())
+    assert (status, printed) == (2, "")
+    assert "deep: the transformer would take 20,000 iterations" in said
+    assert run_here(asked[:-2], f"a=1;deep={deep};".encode())[:2] == (0, "deep=1\n")
+
+
+def test_trace_shows_a_column_an_iteration(file):
+    status, printed, _ = run_here(["trace", "boolean", "--program", file])
+    assert status == 0
+    lines = printed.splitlines()
+    assert lines[0].split() == ["start", "iteration", "1", "iteration", "2", "iteration", "3"]
+    cells = ["sum", "=", "((a|b)&(~carry))", "·", "·", "((1|0)&(~0))", ">", "(1&1)", "1"]
+    assert lines[1].split() == cells
+    assert lines[-1] == "sum=1 after 3 iterations"
+
+
+@pytest.mark.parametrize("by", ["depth", "log"])
+@pytest.mark.parametrize("algebra", ALGEBRAS, ids=lambda algebra: algebra.name)
+def test_a_trace_agrees_with_the_run(algebra, by):
+    program, model = draw_program(algebra, 12, np.random.default_rng(5)), ef.construct(algebra)
+    traced, known = model.trace_program(program, by), evaluate_program(program)
+    assert traced.iterations == model.run_program(program, iterations=by).iterations
+    assert {s.name: s.value for s in traced.statements} == known
+    for statement in traced.statements:
+        assert statement.states[-1] == statement.value
+        copy = statement.reads and len(statement.states) == 1
+        assert statement.end - statement.start == len(statement.states) - 1 + copy
+        columns = [statement.cell(i) for i in range(traced.iterations + 1)]
+        assert columns[statement.end].endswith(statement.value)
+    data = traced.to_dict()
+    assert len(data["wires"]) == len(program.wires)
+    for defines, uses in data["wires"]:
+        assert data["statements"][defines]["end"] <= data["statements"][uses]["start"]
+
+
+def test_certify_says_what_the_proof_implies(file):
+    status, printed, _ = run_here(["certify", "boolean", "--program", file])
+    assert status == 0
+    assert "program: exact\n" in printed
+    assert printed.count("  yes  ") == 6 + 4
+    data = json.loads(run_here(["certify", "boolean", "--program", file, "--json"])[1])
+    assert data["verdict"] == "exact"
+    assert data["program"] == {
+        "exact": True,
+        "conditions": dict.fromkeys((ONCE, DEFINED, ACYCLIC, GRAMMAR), True),
+        "statements": 4,
+        "inputs": 0,
+        "uses": 5,
+        "levels": 3,
+    }
+
+
+def test_nothing_follows_from_weights_without_a_proof(tmp_path):
+    model = ef.construct(ef.boolean(), "table")
+    wrong = replace(model.weights.f, outputs=model.weights.f.outputs[:, [0, 1, 3, 2, 4, 5, 6]])
+    wrong = ef.Model(model.domain, replace(model.weights, f=wrong))
+    found = certify_program(wrong.certify(), ef.parse_program(ef.boolean(), HALF_ADDER))
+    assert not found.exact
+    assert all(found.conditions.values())
+    assert "program: not proved" in str(found)
+
+
+def broken(**parts) -> dict[str, bool]:
+    """The conditions on the half adder with other arrays."""
+    program = ef.parse_program(ef.boolean(), HALF_ADDER)
+    fields = ("domain", "names", "inputs", "ids", "lengths", "wires", "outputs")
+    return program_conditions(Program(**{name: getattr(program, name) for name in fields} | parts))
+
+
+def test_each_condition_can_fail():
+    ids = ef.parse_program(ef.boolean(), HALF_ADDER).ids.copy()
+    assert [name for name, ok in broken(names=("a", "b", "a", "c")).items() if not ok] == [ONCE]
+    out = np.array([2, 3, 1, 2, 9])
+    assert [name for name, ok in broken(wires=out).items() if not ok] == [DEFINED, ACYCLIC]
+    circle = np.array([2, 3, 1, 0, 3])
+    assert [name for name, ok in broken(wires=circle).items() if not ok] == [ACYCLIC]
+    ids[0] = 1
+    assert [name for name, ok in broken(ids=ids).items() if not ok] == [GRAMMAR]
+    assert not any(broken(lengths=np.array([10, 5, 2, 1])).values())
