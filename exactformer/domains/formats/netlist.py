@@ -68,7 +68,7 @@ class Place:
             self.refuse(offset, f"{most:,} {what} at most", shortened(found))
 
     def shown(self, offset: int) -> str:
-        """What stands at a place, up to the end of the line, for a message."""
+        """The text at a place, up to the end of the line, for a message."""
         rest = self.data[offset : offset + 40]
         if not rest:
             return "the end of the file"
