@@ -152,6 +152,12 @@ def test_each_condition_can_fail():
     assert [name for name, ok in broken(wires=out).items() if not ok] == [DEFINED, ACYCLIC]
     circle = np.array([2, 3, 1, 0, 3])
     assert [name for name, ok in broken(wires=circle).items() if not ok] == [ACYCLIC]
+    pair = ef.parse_program(ef.boolean(), "a=1;b=a;c=b;")
+    for wires in ([2, 1], [1, 2]):  # names that depend on each other, and on themselves
+        other = Program(
+            pair.domain, pair.names, 1, pair.ids[1:], pair.lengths[1:], np.array(wires), ()
+        )
+        assert [name for name, ok in program_conditions(other).items() if not ok] == [ACYCLIC]
     ids[0] = 1
     assert [name for name, ok in broken(ids=ids).items() if not ok] == [GRAMMAR]
     assert not any(broken(lengths=np.array([10, 5, 2, 1])).values())

@@ -248,10 +248,10 @@ def evaluate_expressions(
     ray: RayAddress = None,
     as_json: Json = False,
 ) -> None:
-    """Print the value of an expression, or of each line of a file or pipe of any size, or the
-    results of a program, as name=value.
+    """Print the value of an expression, or of each line of a file or pipe of any size.
 
-    Values come from the tables of certified weights or from the transformer: see --engine.
+    With --program, print the results of a program, each as name=value. Values come from the tables
+    of certified weights or from the transformer: see --engine.
     """
     given = [part for part in (expression, file, program) if part is not None]
     if len(given) != 1 or expression == "-":

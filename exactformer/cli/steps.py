@@ -43,7 +43,7 @@ def trace(
     no_limit: NoLimit = False,
     as_json: Json = False,
 ) -> None:
-    """Show each iteration of the transformer on an expression, or on a program as a whole.
+    """Show each iteration of the transformer on an expression, or on a program.
 
     By the depth: tokens, depth counts, mask, clusters, routed bags and outputs. By the logarithm
     and in plain notation: the map or the value of each span.

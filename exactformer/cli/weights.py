@@ -161,8 +161,9 @@ def certify(
     out: Annotated[Path | None, Option(help="Write the proof, or the fault, to a file.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Decide whether weights are exact at every depth and length; with --program, also what that
-    implies for a program, with each condition checked.
+    """Decide whether weights are exact at every depth and length.
+
+    With --program, also say what that implies for a program, with each condition checked.
     """
     from exactformer.api import load
     from exactformer.certify import certify_program
