@@ -230,10 +230,10 @@ def comparison(cases: list[Case], chosen: Any) -> str:
     names += ["engine : C", "engine : ABC", *(["GPU", "GPU with copies"] if gpu else [])]
     about = (
         f"Billions of gates and assignments a second, {WORDS * 64:,} random assignments, the best "
-        f"of {ROUNDS} rounds in turn: by the clock on all cores, and for a second of one processor, "
-        f"as ABC counts it. The simulator in C has the best of blocks of "
-        f"{', '.join(map(str, BLOCKS))} words; its outputs are equal to the engine's. Rows are what "
-        f"the engine keeps of all wires at a time."
+        f"of {ROUNDS} rounds in turn: by the clock on all cores, and for a second of one "
+        f"processor, as ABC counts it. The simulator in C has the best of blocks of "
+        f"{', '.join(map(str, BLOCKS))} words; its outputs are equal to the engine's. Rows are "
+        f"what the engine keeps of all wires at a time."
     )
     return f"{about}\n\n" + "\n".join(table(names, rows))
 

@@ -87,14 +87,12 @@ class Circuit:
         )
 
     def _model(self, bits: Bits, tell: Tell = lambda share: None) -> tuple[Bits, int]:
-        import torch
-
         from exactformer.model.wires import run
 
         program, by = self.netlist.program, self.evaluator.iterations or "depth"
         loaded = self.evaluator.loaded
         loaded.require_exact(by)
-        inputs = torch.from_numpy(self._index(bits).astype(np.int64))
+        inputs = self._index(bits).astype(np.int64)
         kept = np.array(program.outputs, dtype=np.int64)
         found = run(program, loaded.weights, inputs, kept, by, tell)
         return self._index(found.values.cpu().numpy().astype(np.uint8)), found.iterations
