@@ -23,6 +23,7 @@ from exactformer.training.run import versions
 SIZES: dict[str, tuple[int, str]] = {
     "spellings": (10_000, "random algebras"),
     "files": (100_000, "damaged files"),
+    "netlists": (10_000, "damaged circuits"),
     "weights": (5_000, "changed models"),
     "remembered": (4_000, "changed tensors"),
     "packed": (10_000, "batches"),

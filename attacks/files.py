@@ -55,7 +55,7 @@ def attack(
     """
     report = Report(CLAIM)
     in_memory = MEMORY if Path(MEMORY).is_dir() else None  # disks are slow
-    with tempfile.TemporaryDirectory(dir=in_memory) as folder, _limits():
+    with tempfile.TemporaryDirectory(dir=in_memory) as folder, limits():
         kinds = targets(Path(folder))
         for number in numbered(count) if only is None else [only]:
             target = kinds[number % len(kinds)]
@@ -131,15 +131,15 @@ def _command_fault(
 
 
 @contextmanager
-def _limits() -> Iterator[None]:
-    """Two more gigabytes than now, and a signal when the time is up."""
+def limits(most: int = BYTES) -> Iterator[None]:
+    """So many more bytes than now, and a signal when the time is up."""
 
     def stop(*_: object) -> None:
         raise TooSlow
 
     before = resource.getrlimit(resource.RLIMIT_AS)
     now = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + BYTES, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (now + most, before[1]))
     handler = signal.signal(signal.SIGPROF, stop)
     try:
         yield

@@ -24,6 +24,7 @@ from exactformer.domains.strahler import strahler
 if TYPE_CHECKING:
     from exactformer import protocol as protocol
     from exactformer.api import Model, construct, load
+    from exactformer.domains.formats.netlists import read_netlist
     from exactformer.interp.causal import causal_graph
     from exactformer.interp.score import score_circuit
     from exactformer.protocol.table import depth_table
@@ -55,6 +56,7 @@ __all__ = [
     "oracle",
     "parse",
     "parse_program",
+    "read_netlist",
     "score_circuit",
     "strahler",
     "train",
@@ -69,6 +71,7 @@ _LATER = {
     "depth_table": "exactformer.protocol.table:depth_table",
     "load": "exactformer.api:load",
     "protocol": "exactformer.protocol:",  # with names of its own: `exactformer.protocol.train`
+    "read_netlist": "exactformer.domains.formats.netlists:read_netlist",
     "score_circuit": "exactformer.interp.score:score_circuit",
     "train": "exactformer.training.run:train_seeds",
 }

@@ -29,7 +29,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 # The commands in the order in which a newcomer needs them, under the headings of --help.
 GROUPS = {
-    "Evaluate expressions": ("eval", "trace", "explore", "info", "sample"),
+    "Evaluate expressions": ("eval", "trace", "explore", "info", "sample", "circuit"),
     "Make models and prove them exact": ("construct", "train", "certify", "verify", "sweep"),
     "Score, export, reproduce": ("score", "export", "reproduce", "bench"),
 }

@@ -9,17 +9,21 @@ from typing import Any, NoReturn
 
 from exactformer.domains.bounds import LONGEST_TEXT, require
 
+PART = 1 << 22  # bytes of a file that are read at once
 SHOWN = 40  # characters of a value that a message shows
 LARGEST_NUMBER = 1e300  # excludes infinity and NaN, and fits into a float
 
 
-def read_bytes(path: Path) -> bytes:
-    """Read a whole file; a ValueError if it is longer than any file of this package."""
+def read_bytes(path: Path, longest: int = LONGEST_TEXT) -> bytes:
+    """Read a whole file; a ValueError if it is longer than any of its kind may be."""
+    parts, left = [], longest
     with open(path, "rb") as file:
-        content = file.read(LONGEST_TEXT + 1)
-    if len(content) > LONGEST_TEXT:
-        raise ValueError(f"{path}: expected {LONGEST_TEXT} bytes at most, found more")
-    return content
+        while part := file.read(min(left + 1, PART)):  # asked for more, it would take memory for it
+            parts.append(part)
+            left -= len(part)
+            if left < 0:
+                raise ValueError(f"{path}: expected {longest} bytes at most, found more")
+    return b"".join(parts)
 
 
 def read_json(text: str | bytes) -> Any:
