@@ -21,12 +21,12 @@ DIGEST = sha256().digest_size
 VERSIONS = f"numba-{numba.__version__}-llvmlite-{llvmlite.__version__}"
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """`function`, which makes no array, compiled at its first call; it gives up the interpreter's
-    lock. With no array to free, it does not count who uses them, and becomes part of what calls it.
-    For a row of a few tokens, counting and calling take ten times as long as reading.
+def compiled(function: Callable[..., Any], *, allocates: bool = False) -> Any:
+    """`function`, compiled at its first call; it gives up the interpreter's lock. One that makes no
+    array has none to free: it does not count who uses them, and becomes part of what calls it. For
+    a row of a few tokens, counting and calling take ten times as long as reading.
     """
-    options: dict[str, Any] = {"_nrt": False, "forceinline": True}
+    options: dict[str, Any] = {"_nrt": allocates, "forceinline": not allocates}
     dispatcher: Any = njit(nogil=True, **options)(function)
     try:
         dispatcher._cache = CheckedCache(function)
