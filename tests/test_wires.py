@@ -13,8 +13,10 @@ from exactformer.domains.program import WIRE, Program
 from exactformer.domains.program_sampling import draw_program
 from exactformer.domains.reference import evaluate_program
 from exactformer.domains.strahler import strahler
+from exactformer.domains.symbols import FIRST_VALUE
 from exactformer.model import wires
 from exactformer.model.iterations import Iterations
+from exactformer.model.predict import values_of_rows
 from exactformer.model.wires import run
 from tests.programs import ALGEBRAS, HALF_ADDER, copies, literally
 
@@ -87,6 +89,32 @@ def test_many_assignments_run_side_by_side_like_each_alone(by, monkeypatch):
     assert apart.iterations == together.iterations
     kept = run(program, model.weights, inputs, np.array([9, 2]), iterations=by)
     assert torch.equal(kept.values, together.values[:, [9, 2]])
+
+
+@pytest.mark.parametrize("by", BY)
+@pytest.mark.parametrize("bits", [wires.WHOLE, 0])
+def test_statements_that_have_become_the_same_expression_are_run_once(by, bits, monkeypatch):
+    rows = []
+
+    def seen(domain, weights, ids, lengths, iterations):
+        some = [tuple(part.tolist()) for part in ids.split(lengths.tolist())]
+        assert not bits or len(some) == len(set(some))
+        rows.extend(some)
+        return values_of_rows(domain, weights, ids, lengths, iterations)
+
+    monkeypatch.setattr(wires, "values_of_rows", seen)
+    monkeypatch.setattr(wires, "WHOLE", bits)  # 0: none is short enough to be told by a number
+    rng = np.random.default_rng(3)
+    program = with_inputs(draw_program(ef.arithmetic(), 40, rng, depth=1), 6)
+    inputs = torch.from_numpy(rng.integers(0, 3, (20, 6)))
+    found = run(program, ef.construct(ef.arithmetic()).weights, inputs, iterations=by).values
+    wanted = [
+        program.expression(i, (row[program.uses(i)] + FIRST_VALUE).tolist()).ids
+        for row in found.numpy()
+        for i in range(len(program))
+    ]
+    assert set(rows) == set(map(tuple, wanted))
+    assert bits or len(rows) == len(wanted)
 
 
 def with_inputs(program: Program, count: int) -> Program:

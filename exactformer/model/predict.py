@@ -1,7 +1,7 @@
 """Evaluates many expressions with the transformer, in batches."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
@@ -155,8 +155,7 @@ def _values_packed(
         observe(left - len(state.symbols))
         left = len(state.symbols)
 
-    small = ids.device.type == "cpu" and left <= AT_ONCE["cpu"]
-    with one_thread() if small else nullcontext():
+    with _threads_for(ids):
         last, taken = packed.run(state, kinds, gone)
     observe(left)
     kinds.remember()
@@ -181,8 +180,15 @@ def values_of_rows(
     if layer.packed:
         return _values_packed(domain, weights, ids, lengths, dtype)
     X, inside = state_of(*padded(ids, lengths), weights, dtype)
-    X, taken = finish(X, layer.steps(X, inside, weights, domain))
+    with _threads_for(ids):
+        X, taken = finish(X, layer.steps(X, inside, weights, domain))
     return read_values(X, cast("Weights", weights), algebra_of(domain)), taken
+
+
+def _threads_for(ids: Int[Tensor, " t"]) -> AbstractContextManager[None]:
+    """One thread for a batch that is small, on the CPU; all of them for others."""
+    small = ids.device.type == "cpu" and len(ids) <= AT_ONCE["cpu"]
+    return one_thread() if small else nullcontext()
 
 
 def require_outcomes(

@@ -35,7 +35,9 @@ as a copy `y=x;` takes the wires' reading. A program takes as many as its larges
 
 What it costs. A statement waits until its last name is known, and runs once. So only iterations at
 which some statement becomes ready do any work, and all of them together take time in proportion to
-the tokens of the program and the assignments, not to tokens times iterations.
+the tokens of the program and the assignments, not to tokens times iterations. Statements that have
+become the same expression, as most do where there are many assignments, are run once, as kinds of
+spans are (`kinds.py`).
 """
 
 import heapq
@@ -60,6 +62,7 @@ from exactformer.model.remembered import fixed
 
 UNKNOWN = -1  # instead of a value's index, which starts at 0
 SHORT = 8  # tokens of statements that are padded to twice as many
+WHOLE = 62  # bits of a whole number that tells statements apart
 TABLE_AT_ONCE = 1 << 28  # entries of M for the assignments that run together
 
 Ints = NDArray[np.int64]
@@ -161,14 +164,14 @@ class Wiring:
             tell(done / max(1, len(program)))
             names = np.concatenate(due[now]) if due[now] else np.empty(0, dtype=np.int64)
             due[now] = []
-            using = users[_ranges(first[names], first[names + 1])]
+            using = users[_ranges(first[names], first[names + 1] - first[names])]
             ready, sent = np.unique(using, return_counts=True)
             waiting[ready] -= sent
             ready = ready[waiting[ready] == 0]
             if not len(ready) and not due[now]:
                 del due[now]
                 heapq.heappop(times)
-        return M[torch.from_numpy(kept).to(device)].T.long()
+        return M[self._there(kept)].T.long()
 
     def _evaluate(
         self, statements: Ints, M: Int[Tensor, "names a"], now: int
@@ -177,12 +180,13 @@ class Wiring:
         are due at each later time.
         """
         own = np.zeros(len(statements), dtype=np.int64)
-        for batch in self._batches(self.lengths[statements], M.shape[1]):
-            some = statements[batch]
-            values, taken = self._rows(some, M)
-            self._require_values(some, values)
-            M[torch.from_numpy(self.program.inputs + some).to(M.device)] = values.to(M.dtype)
-            own[batch] = taken
+        number = np.cumsum(self.lengths[statements]) * M.shape[1] // AT_ONCE[M.device.type]
+        for part in np.split(np.arange(len(statements)), np.flatnonzero(np.diff(number)) + 1):
+            if len(part):
+                some = statements[part]
+                values, own[part] = self._rows(some, M)
+                self._require_values(some, values)
+                M[self._there(self.program.inputs + some)] = values.to(M.dtype)
         own = np.maximum(own, self.uses[statements] > 0)
         names = self.program.inputs + statements
         self.start[names], self.end[names] = now, now + own
@@ -190,44 +194,71 @@ class Wiring:
             yield now + taken, names[own == taken]
 
     def _rows(self, statements: Ints, M: Int[Tensor, "names a"]) -> tuple[Tensor, Ints]:
-        """The values of a batch of statements, for all assignments, and the iterations of each."""
+        """The values of some statements, for all assignments, and the iterations of each."""
         lengths = self.lengths[statements]
-        at = torch.from_numpy(_ranges(self.starts[statements], self.starts[statements] + lengths))
-        at = at.to(M.device)
+        at = self._there(_ranges(self.starts[statements], lengths))
         ids, key = self.ids[at].unsqueeze(-1), self.key[at]
-        values, taken = [], np.zeros(len(statements), dtype=np.int64)
-        for columns in M.split(max(1, self.at_once // max(1, len(at))), dim=1):
+        values, taken = [], []
+        for columns in M.split(max(1, AT_ONCE[M.device.type] // len(at)), dim=1):
             sent = columns[key.clamp(min=0)] + FIRST_VALUE  # the wires' reading
             rows = torch.where((key >= 0).unsqueeze(-1), sent, ids)
-            a = rows.shape[-1]
-            found, own = values_of_rows(
-                self.domain,
-                self.weights,
-                rows.T.flatten(),
-                torch.from_numpy(lengths).to(M.device).repeat(a),
-                self.iterations,
-            )
-            values.append(found.view(a, -1).T)
-            taken = np.maximum(taken, own.view(a, -1).amax(0).cpu().numpy())
-        return torch.cat(values, dim=1), taken
+            found, own = self._run(rows, lengths)
+            values.append(found)
+            taken.append(own.amax(1))
+        return torch.cat(values, dim=1), torch.stack(taken).amax(0).numpy(force=True)
 
-    def _batches(self, lengths: Ints, a: int) -> Iterator[Ints]:
-        """Indices of the statements of each batch, with at most about `at_once` positions for all
-        assignments: in order, or where rows are padded, those of similar lengths together.
+    def _run(
+        self, rows: Int[Tensor, "t a"], lengths: Ints
+    ) -> tuple[Int[Tensor, "k a"], Int[Tensor, "k a"]]:
+        """Values and iterations of `k` statements, one after another in each column of `rows`. Of
+        those that are the same expression, one is run.
         """
-        order = np.argsort(lengths, kind="stable") if self.padded else np.arange(len(lengths))
-        longest = lengths[order]
-        if not self.padded and len(order):
-            number = np.cumsum(lengths) * a // self.at_once
-            yield from np.split(order, np.flatnonzero(np.diff(number)) + 1)
-            return
-        begin = 0
+        kind, chosen = self._kinds(rows, lengths)
+        statement, column = np.divmod(chosen, rows.shape[1])
+        begins, own = (np.cumsum(lengths) - lengths)[statement], lengths[statement]
+        ids = rows[self._there(_ranges(begins, own)), self._there(np.repeat(column, own))]
+        starts = np.cumsum(own) - own
+        values, taken = torch.empty((2, len(own)), dtype=torch.int64, device=rows.device)
+        for batch in self._batches(own):
+            some, at = self._there(own[batch]), self._there(_ranges(starts[batch], own[batch]))
+            found = values_of_rows(self.domain, self.weights, ids[at], some, self.iterations)
+            values[batch], taken[batch] = found
+        return values[kind], taken[kind]
+
+    def _kinds(self, rows: Int[Tensor, "t a"], lengths: Ints) -> tuple[Int[Tensor, "k a"], Ints]:
+        """The index of each statement's kind, and the index of one statement of each kind. Equal
+        kinds have equal tokens; where a statement is too long to be told by a whole number, each is
+        a kind of its own.
+        """
+        k, a = len(lengths), rows.shape[1]
+        every = torch.arange(k * a, device=rows.device)
+        base = self.weights.D + 2  # EMPTY and OUTSIDE become the digits 1 and 0
+        if int(lengths.max()) * base.bit_length() > WHOLE:
+            return every.view(k, a), every.numpy(force=True)
+        place = self._there(base ** _ranges(np.zeros_like(lengths), lengths))
+        statement = self._there(np.repeat(np.arange(k), lengths))
+        numbers = torch.zeros(k, a, dtype=torch.int64, device=rows.device)
+        numbers.index_add_(0, statement, (rows + 2) * place.unsqueeze(-1))
+        kinds, kind = torch.unique(numbers, return_inverse=True)
+        chosen = torch.empty_like(kinds).scatter_(0, kind.flatten(), every)
+        return kind, chosen.numpy(force=True)
+
+    def _batches(self, lengths: Ints) -> Iterator[Ints]:
+        """Indices of the sequences of each batch, the shortest first, with at most about `at_once`
+        positions; where they are padded, with none much longer than others.
+        """
+        order = np.argsort(lengths, kind="stable")
+        sorted_, begin = lengths[order], 0
         while begin < len(order):
-            most = 2 * max(SHORT, int(longest[begin]))
-            end = int(np.searchsorted(longest, most, side="right"))
-            end = min(end, begin + max(1, self.at_once // (most * a)))
+            longest = 2 * max(SHORT, int(sorted_[begin])) if self.padded else int(sorted_[-1])
+            end = int(np.searchsorted(sorted_, longest, side="right"))
+            end = min(end, begin + max(1, self.at_once // longest))
             yield order[begin:end]
             begin = end
+
+    def _there(self, indices: Ints) -> Int[Tensor, " i"]:
+        """An array on the device of the weights."""
+        return torch.from_numpy(indices).to(self.weights.device)
 
     def _require_values(self, statements: Ints, values: Int[Tensor, "k a"]) -> None:
         """Refuse a statement that does not end with a single value in some assignment."""
@@ -237,8 +268,7 @@ class Wiring:
             raise ValueError(f"{name}: no single value is left: the weights are not exact")
 
 
-def _ranges(begins: Ints, ends: Ints) -> Ints:
-    """The numbers from each beginning up to its end, one range after another."""
-    counts = ends - begins
+def _ranges(begins: Ints, counts: Ints) -> Ints:
+    """`counts` whole numbers from each beginning on, one range after another."""
     before = np.cumsum(counts) - counts
     return np.arange(counts.sum()) + np.repeat(begins - before, counts)
