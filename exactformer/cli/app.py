@@ -15,12 +15,13 @@ from exactformer import __version__
 from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, open_streams
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.belonging import algebra_of
-from exactformer.domains.catalog import BUILT_IN, find_algebra
+from exactformer.domains.catalog import BUILT_IN, find_domain
 from exactformer.domains.data import listed, require_device, suggestion
 from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.kinds import load_domain
+from exactformer.domains.machine_catalog import MACHINES
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -123,7 +124,7 @@ def read_algebra(name: str) -> Algebra:
 def read_domain(name: str) -> AnyDomain:
     if not name.endswith(".toml"):
         try:
-            return find_algebra(name)
+            return find_domain(name)
         except ValueError as error:
             hint = ""
             if Path(f"{name}.toml").is_file():
@@ -149,8 +150,8 @@ def read_device(name: str) -> str:
 
 _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
-    "help": f"The algebra: {', '.join(BUILT_IN)}, a variant such as listops-10-mean, or the path "
-    f"of a .toml file that defines one.",
+    "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
+    f"{', '.join(MACHINES)}; or the path of a .toml file that defines one of either kind.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
 AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]

@@ -8,6 +8,7 @@ LONGEST_NAME = 64  # characters of an algebra's name
 LONGEST_SYMBOL = 64  # characters of a value, an operator or a spelling
 MOST_VALUES = 1_000
 MOST_OPERATORS = 250
+MOST_STATES = 1_000  # of a machine
 MOST_SPELLINGS = 1_000
 LARGEST_ARITY = 256  # the largest sum of ones that every number format of the model holds
 MOST_ENTRIES = 100_000  # entries of one operator's table that is written out

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
+from exactformer.domains.machine_catalog import MACHINES
 from exactformer.domains.precedence import Level
 
 
@@ -147,8 +148,13 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is reserved for a built-in algebra or a variant of one, existing or not."""
-    return name.lower().split("-")[0] in CATALOG
+    """Whether a name is reserved for what is built in, or a variant of it, existing or not."""
+    return name.lower().split("-")[0] in CATALOG or name.lower() in MACHINES
+
+
+def find_domain(name: str) -> Domain:
+    """Find a built-in algebra, a variant of one, or a built-in machine, by its name."""
+    return MACHINES[name]() if name in MACHINES else find_algebra(name)
 
 
 def find_algebra(name: str) -> Algebra:
@@ -166,13 +172,13 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    hint = suggestion(name, BUILT_IN) or (
+    hint = suggestion(name, [*BUILT_IN, *MACHINES]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"
     )
     raise ValueError(
-        f"expected one of {', '.join(BUILT_IN)}, or the path of a .toml file that defines an "
-        f"algebra (docs/own-algebras.md shows one), found {name!r}{hint}"
+        f"expected one of {', '.join([*BUILT_IN, *MACHINES])}, or the path of a .toml file that "
+        f"defines one (docs/own-algebras.md shows how), found {name!r}{hint}"
     )
 
 
@@ -186,7 +192,7 @@ def plain_counterpart(algebra: Algebra) -> str | None:
 def _is_named(domain: Domain) -> bool:
     """Whether this domain equals the built-in one, or the variant, that has its name."""
     try:
-        return domain == find_algebra(domain.name)
+        return domain == find_domain(domain.name)
     except ValueError:
         return False
 
@@ -197,7 +203,9 @@ def is_built_in(domain: Domain) -> bool:
     """
     reserved = is_reserved(domain.name)
     if reserved and not _is_named(domain):
-        raise ValueError(f"this is another algebra than the built-in {domain.name!r} it names")
+        raise ValueError(
+            f"this is another {domain.kind} than the built-in {domain.name!r} it names"
+        )
     return reserved
 
 

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.catalog import is_reserved
 from exactformer.domains.data import Place
 from exactformer.domains.definition import DefinitionError, algebra_of_data, read_toml
 from exactformer.domains.domain import Domain
+from exactformer.domains.machines import Machine
 
-KINDS: dict[str, type[Domain]] = {Algebra.kind: Algebra}
+KINDS: dict[str, type[Domain]] = {kind.kind: kind for kind in (Algebra, Machine)}
 
 
 def read_domain(data: Any) -> Domain:
@@ -32,6 +34,11 @@ def load_domain(path: str | Path) -> Domain:
     if data["kind"] == Algebra.kind:
         raise DefinitionError(Path(path), ["kind: expected no such line for an algebra, found one"])
     try:
-        return read_domain(data)
+        domain = read_domain(data)
+        if is_reserved(domain.name):
+            raise Place(domain.name, "name").fault(
+                f"expected another name than the built-in {domain.name!r}"
+            )
+        return domain
     except ValueError as error:
         raise DefinitionError(Path(path), [str(error)]) from None

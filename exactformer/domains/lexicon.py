@@ -49,5 +49,14 @@ class Lexicon:
         )
 
 
+class Characters(Lexicon):
+    """The symbols of a domain in which each is one character, so that words have one, too."""
+
+    def __init__(self, token_ids: Mapping[str, int]) -> None:
+        super().__init__(token_ids)
+        self.scanner = re.compile(r"\S")
+        self.by_bytes = False  # the readers of bytes know longer words
+
+
 def _no_word_after(mark: str) -> str:
     return r"(?!\w)" if re.search(r"\w\Z", mark) else ""

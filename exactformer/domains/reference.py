@@ -11,6 +11,7 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Opera
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
+from exactformer.domains.machines import Machine
 from exactformer.domains.program import Program
 
 
@@ -56,7 +57,24 @@ def _by_parentheses(expression: Expression) -> int:
 
 # The index of the value, by what groups operators.
 ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}
-REFERENCES = {Algebra.kind: _of_algebra}  # by the kind of domain
+
+
+def _of_machine(expression: Expression) -> str:
+    """The answer of a machine: one symbol after the other."""
+    machine, ids = expression.domain, expression.ids.tolist()
+    assert isinstance(machine, Machine)
+    order = 1 if machine.read == "left" else -1
+    state, given = machine.start, []
+    for token in ids[::order]:
+        row = machine.outputs[state]
+        given += [row[token]] if isinstance(row, tuple) else []
+        state = machine.transitions[state][token]
+    if machine.answers_at_end:
+        given = [machine.outputs[state]]
+    return ("" if machine.packs else " ").join(map(str, given[::order]))
+
+
+REFERENCES = {Algebra.kind: _of_algebra, Machine.kind: _of_machine}  # by the kind of domain
 
 
 def evaluate_program(program: Program, inputs: Mapping[str, str] | None = None) -> dict[str, str]:

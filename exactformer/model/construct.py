@@ -20,7 +20,9 @@ from torch.nn.functional import one_hot
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.data import suggestion
+from exactformer.domains.machines import Machine
 from exactformer.domains.units import slots_of, units_of
+from exactformer.model import construct_machine
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
@@ -314,5 +316,6 @@ def _fitted(algebra: Algebra) -> Weights:
 # Writes weights down, by the kind of domain: takes the domain, the name of a feedforward (None: the
 # first that is possible) and whether vectors are dense; gives the feedforward's name and weights.
 MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
-    Algebra.kind: _for_algebra
+    Algebra.kind: _for_algebra,
+    Machine.kind: construct_machine.made,
 }

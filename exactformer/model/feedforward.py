@@ -61,8 +61,13 @@ class MLP(_OfRows):
     activation: Activation
 
     @property
+    def width(self) -> int:
+        """Number of outputs."""
+        return self.W_2.shape[-1]
+
+    @property
     def slots(self) -> int:
-        return self.W_1.shape[-2] // self.W_2.shape[-1]
+        return self.W_1.shape[-2] // self.width
 
     def __call__(self, H: Float[Tensor, "... n SD"]) -> Float[Tensor, "... n D"]:
         """The outputs in float32, with the signs of a float64 computation that no setting of torch
@@ -100,8 +105,13 @@ class Table(_OfRows):
         _ = self._sorted  # refuse a table with colliding hashes here
 
     @property
+    def width(self) -> int:
+        """Number of outputs."""
+        return self.outputs.shape[-1]
+
+    @property
     def slots(self) -> int:
-        return self.bags.shape[-1] // self.outputs.shape[-1]
+        return self.bags.shape[-1] // self.width
 
     @remembered
     def _sorted(self) -> tuple[Tensor, Tensor]:

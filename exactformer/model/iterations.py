@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.domains.data import show, suggestion
 from exactformer.domains.expression import Expression
+from exactformer.domains.machines import Machine
 
 Iterations = Literal["depth", "log"]
 
@@ -39,12 +40,18 @@ def _logarithm(expression: Expression) -> int:
     return values.bit_length()  # 1 + floor(log2(values))
 
 
+def _machine(expression: Expression) -> Machine:
+    assert isinstance(expression.domain, Machine)
+    return expression.domain
+
+
 _BY_LOGARITHM = Cost(_logarithm, lambda expression: len(expression.algebra.values))
 
 COSTS: dict[str, Cost] = {  # by layer
     "depth": Cost(lambda expression: expression.depth, lambda expression: 0),
     "log": _BY_LOGARITHM,
     "plain": _BY_LOGARITHM,
+    "machine": Cost(lambda text: 1, lambda text: len(_machine(text).states)),
 }
 
 

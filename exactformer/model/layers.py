@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
-from exactformer.model import circuit, precedence, speculate
+from exactformer.model import circuit, machine, precedence, speculate
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
 
@@ -81,6 +81,11 @@ LAYERS: dict[str, Layer] = {
         _in_plain_notation,
         taps=("A", "c", "M", "u", "top", "P", "Y", "X"),
         flat=frozenset({"c", "M", "u", "top", "Y"}),
+    ),
+    "machine": Layer(
+        machine.steps,
+        taps=("P", "key", "H", "F", "u", "Y", "X"),
+        flat=frozenset({"H", "F", "u", "Y"}),
     ),
 }
 

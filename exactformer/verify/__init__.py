@@ -85,7 +85,8 @@ counterexamples, the baselines and the page are not trusted: they can fail to fi
 cannot make one.
 """
 
-from exactformer.verify.conditions import Findings, check, check_all
+from exactformer.verify.conditions import check, check_all
+from exactformer.verify.findings import Findings
 from exactformer.verify.proof import ProofRejected, proof_of, verify
 from exactformer.verify.rows import Fault
 

@@ -1,7 +1,6 @@
 """The conditions of the argument, each with its outcome for given weights."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -9,47 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
-from exactformer.domains.belonging import OfDomain
 from exactformer.domains.domain import Domain
+from exactformer.domains.machines import Machine
 from exactformer.domains.units import slots_of
-from exactformer.verify.levels import Grouping, check_levels
+from exactformer.verify import machine
+from exactformer.verify.findings import Findings
+from exactformer.verify.levels import check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
-from exactformer.verify.rows import Fault, every_case, every_receipt, look_up, wrong_rows
+from exactformer.verify.rows import every_case, every_receipt, look_up, wrong_rows
 from exactformer.verify.units import wrong_lists, wrong_units
 from exactformer.weights.tensors import FEEDFORWARDS, Arrays, feedforward_of
 
 EXACT_NARROW = 2**8  # whole numbers up to here are exact in bfloat16, float16 and float32
 MOST_OPERANDS = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8}  # counted exactly
-
-
-@dataclass(frozen=True)
-class Findings(OfDomain):
-    """Each condition of the proof with its outcome, and the numbers behind the last one."""
-
-    domain: Domain
-    conditions: dict[str, bool]
-    rows: int
-    wrong_rows: tuple[Fault, ...]
-    smallest_margin: Fraction  # least distance of an output from the threshold, over all rows
-    rounding_bound: Fraction  # most that float64 can move an output
-    most_operands: dict[str, int] | None = None  # operands of one span, by format; None: all
-    checked: str = "rows"  # or units, which are not rows of cases
-    grouping: Grouping | None = None  # by the gate of levels, in plain notation
-
-    @property
-    def exact(self) -> bool:
-        return all(self.conditions.values())
-
-    @property
-    def failed(self) -> list[str]:
-        """The conditions that do not hold."""
-        return [name for name, holds in self.conditions.items() if not holds]
-
-    @property
-    def suspects(self) -> list[tuple[int, ...]]:
-        """Token ids of the expressions that what is wrong is likely to show in."""
-        faults = (*self.wrong_rows, *(self.grouping.wrong if self.grouping else ()))
-        return [fault.ids for fault in faults if fault.ids]
 
 
 def check(domain: Domain, arrays: Arrays, activation: str | None) -> Findings:
@@ -196,5 +167,6 @@ def _check_units(algebra: Algebra, arrays: Arrays, W_Q: NDArray, W_K: NDArray) -
 
 # The check of many weights, each with the activation of its perceptron, by the kind of domain.
 CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Findings]]] = {
-    Algebra.kind: _check_algebra
+    Algebra.kind: _check_algebra,
+    Machine.kind: machine.check,
 }

@@ -11,7 +11,8 @@ from typing import Any
 from exactformer.domains.catalog import describe, is_built_in
 from exactformer.domains.data import read_bytes, read_json
 from exactformer.domains.domain import Domain
-from exactformer.verify.conditions import Findings, check
+from exactformer.verify.conditions import check
+from exactformer.verify.findings import Findings
 from exactformer.weights.file import WeightFile
 
 FORMAT = "exactformer proof 2"

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import MOST_HIDDEN, MOST_OPERATORS, require
+from exactformer.domains.bounds import MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
+from exactformer.domains.machines import Machine
 from exactformer.domains.units import slots_of
 
 Arrays = dict[str, NDArray]  # tensors by name
@@ -140,4 +141,26 @@ def _check_levels(algebra: Algebra, arrays: Arrays) -> None:
         raise ValueError("tensor directions: expected -1, 0 and 1 only")
 
 
-CONTENTS = {Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_levels)}  # by kind
+MACHINE_GATES = {"G_K": TensorSpec("tokens", "int8", "float32")}  # `model/machine.py`
+
+
+def _machine_sizes(machine: Machine, arrays: Arrays) -> Sizes:
+    """The sizes of tensors for a machine: the feedforward has an input and an output for each token
+    and then for each state, of which there may be more than the machine has.
+    """
+    kind = feedforward_of(arrays)
+    if kind == "units":
+        raise ValueError("expected a perceptron or a table for a machine, found units")
+    D = len(machine.vocabulary)
+    last = arrays[[*FEEDFORWARDS[kind]][-1]]
+    width = last.shape[-1] if last.ndim else 0
+    if width <= D:
+        raise ValueError(f"expected outputs for {D} tokens and then for states, found {width}")
+    require("states of the weights", width - D, MOST_STATES)
+    return {"tokens": D, "D": width, "S*D": width}
+
+
+CONTENTS = {  # by kind
+    Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_levels),
+    Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
+}

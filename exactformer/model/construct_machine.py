@@ -1,0 +1,65 @@
+"""Weights for any machine, written down: a row of the feedforward for each state and symbol."""
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from exactformer.domains.bounds import MOST_HIDDEN, MOST_NUMBERS, require
+from exactformer.domains.data import suggestion
+from exactformer.domains.machines import NO_STATE, Machine
+from exactformer.model.feedforward import MLP, Table
+from exactformer.model.machine import MachineWeights
+
+FEW_NUMBERS = 1 << 22  # of the perceptron in closed form up to which it is tried first
+
+
+def made(machine: Machine, kind: str | None, dense: bool) -> tuple[str, MachineWeights]:
+    """The weights, with the name of the feedforward; the first that is possible for None."""
+    if dense:
+        raise ValueError(f"{machine.name!r} is a machine: only one-hot vectors are for those")
+    makers = {"closed": _closed_form, "table": _table}
+    if kind is not None and kind not in makers:
+        hint = suggestion(kind, makers)
+        raise ValueError(
+            f"expected feedforward closed or table for a machine, found {kind!r}{hint}"
+        )
+    H, Y = _rows(machine)
+    kind = kind or ("closed" if H.numel() <= FEW_NUMBERS else "table")
+    return kind, MachineWeights(torch.ones(len(machine.vocabulary)), makers[kind](H, Y))
+
+
+def _rows(machine: Machine) -> tuple[Tensor, Tensor]:
+    """What the feedforward receives and is to give for each symbol that is allowed in each state,
+    and for the end: a token beside a state, both one-hot.
+    """
+    D, W = len(machine.vocabulary), len(machine.states)
+    following = torch.full((W, D), NO_STATE)
+    following[:, : len(machine.symbols)] = torch.from_numpy(machine.next_states)
+    answer = torch.from_numpy(machine.output_ids.astype(int))
+    state, token = ((following >= 0) | (answer >= 0)).nonzero(as_tuple=True)
+    require(f"rows of {machine.name!r}", len(state), MOST_HIDDEN)
+    require(f"numbers of the rows of {machine.name!r}", len(state) * (D + W), MOST_NUMBERS)
+    H = one_hot(token, D + W) + one_hot(D + state, D + W)
+    Y = _one_hot(answer[state, token], D), _one_hot(following[state, token], W)
+    return H, torch.cat(Y, 1)
+
+
+def _one_hot(numbers: Tensor, count: int) -> Tensor:
+    """One-hot rows; a zero row for -1."""
+    return one_hot(numbers + 1, count + 1)[:, 1:]
+
+
+def _table(H: Tensor, Y: Tensor) -> Table:
+    return Table(H.to(torch.int16), Y.to(torch.int8))
+
+
+def _closed_form(H: Tensor, Y: Tensor) -> MLP:
+    """A hidden unit for each row, which is 1 for it and 0 for every other one."""
+    hidden, width = H.shape
+    return MLP(
+        H.T.float().contiguous(),
+        torch.full((hidden,), -1.0),
+        Y.float(),
+        torch.full((width,), -0.5),
+        activation="relu",
+    )

@@ -1,0 +1,176 @@
+"""Machines: whether weights give the answers of a machine on every text of every length.
+
+The weights are a machine of their own, with states that nobody has named: a token beside a state
+gives tokens and a next state. Both machines read the same text at once, so they are in a pair of
+states. Of all pairs that a text can lead to, which are finitely many, each with each symbol that
+may follow there is a row. If the weights give in each row what the machine gives, and lead to one
+known state, every text of every length has the right answer (induction over its symbols); if not,
+the symbols that lead there are a text that shows it, and as the pairs are found by their distance,
+no shorter one leads there.
+
+That the running model does what this says needs two more facts. With the gate 1 on every token,
+keys are distinct, so that each token is a row of its own (`model/machine.py`). And maps of states
+compose associatively, so the scan gives each row the state that reading one symbol after the other
+would; the map of a row that no text leads to may be anything. The weights may have more states than
+the machine, and several for one of its states.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.bounds import MOST_CASES, MOST_NUMBERS, require
+from exactformer.domains.machines import NO_STATE, Machine
+from exactformer.verify.findings import Findings
+from exactformer.verify.rounding import SUBNORMAL, Outputs, perceptrons
+from exactformer.verify.rows import Fault, look_up
+from exactformer.weights.tensors import FEEDFORWARDS, Arrays
+
+MOST_FAULTS = 1_000  # that are told of
+
+Pair = tuple[int, int]  # a state of the weights and one of the machine
+
+
+def check(machine: Machine, weights: Sequence[tuple[Arrays, str | None]]) -> list[Findings]:
+    return [_check(machine, arrays, str(activation)) for arrays, activation in weights]
+
+
+def _check(machine: Machine, arrays: Arrays, activation: str) -> Findings:
+    D = len(machine.vocabulary)
+    W = len(_inputs(arrays)) - D
+    require(f"rows of {machine.name!r} to be listed", D * W, MOST_CASES)
+    require(f"numbers of {D * W} rows of {machine.name!r}", D * W * (D + W), MOST_NUMBERS)
+    every = np.hstack([np.repeat(np.eye(D), W, axis=0), np.tile(np.eye(W), (D, 1))])
+    positive = _outputs(every.astype(np.int64), arrays, activation).positive
+    product = _Product(machine, positive.reshape(D, W, D + W))
+    product.explore()
+    rows = np.array([token * W + state for state, token in sorted(product.rows)], dtype=np.int64)
+    outputs = _outputs(every[rows].astype(np.int64), arrays, activation)
+    wrong = tuple(product.faults)
+    conditions = {
+        "the gate of the key is 1 on every token": bool((arrays["G_K"] == 1).all()),
+        "in all states that a text leads to, answers and next states are the machine's": not wrong,
+        "every output is farther from the threshold than rounding can move it": outputs.smallest
+        > outputs.error,
+    }
+    if "W_1" in arrays:
+        numbers = (arrays[name] for name in FEEDFORWARDS["perceptron"])
+        tiny = any((abs(part[part != 0]) < SUBNORMAL).any() for part in numbers)
+        conditions["no weight is so small that a device may take it for zero"] = not tiny
+    return Findings(machine, conditions, len(rows), wrong, outputs.smallest, outputs.error)
+
+
+def _inputs(arrays: Arrays) -> NDArray:
+    """A tensor with a row for each input of the feedforward."""
+    return arrays["bags"].T if "bags" in arrays else arrays["W_1"]
+
+
+def _outputs(H: NDArray, arrays: Arrays, activation: str) -> Outputs:
+    if "bags" in arrays:
+        positive = look_up(H, arrays["bags"], arrays["outputs"])
+        return Outputs(positive, smallest=Fraction(1, 2), error=Fraction(0))
+    tensors = tuple(arrays[name] for name in FEEDFORWARDS["perceptron"])
+    return perceptrons(H, [tensors], activation)[0]  # type: ignore[list-item]
+
+
+@dataclass
+class _Product:
+    """The pairs of states that texts lead to.
+
+    positive   which outputs are above the threshold, by token and state of the weights.
+    rows       state of the weights and token of each row that is reached.
+    before     for each pair, the pair before it and the token between them; for the beginning of a
+               text, which is None as it is no end of one, nothing.
+    """
+
+    machine: Machine
+    positive: NDArray
+    rows: set[Pair] = field(default_factory=set)
+    faults: list[Fault] = field(default_factory=list)
+    before: dict[Pair | None, tuple[Pair | None, int]] = field(default_factory=dict)
+
+    def explore(self) -> None:
+        """Find all pairs, the nearest first, with their rows and faults."""
+        machine, D = self.machine, len(self.machine.vocabulary)
+        waiting: deque[Pair | None] = deque([None])
+        while waiting and len(self.faults) < MOST_FAULTS:
+            pair = waiting.popleft()
+            state, true = pair or (0, machine.start)
+            for token, following in self._symbols(pair, true):
+                self.rows.add((state, token))
+                given, ahead = np.split(self.positive[token, state], [D])
+                if not np.array_equal(given, np.arange(D) == machine.output_ids[true, token]):
+                    self._add_fault(pair, token, following)
+                elif following == NO_STATE:
+                    continue
+                elif ahead.sum() == 1:
+                    reached = (int(ahead.argmax()), following)
+                    if reached not in self.before:
+                        self.before[reached] = (pair, token)
+                        waiting.append(reached)
+                elif machine.answers_at_end or self._after(following):
+                    self._add_fault(pair, token, following)
+
+    def _symbols(self, pair: Pair | None, true: int) -> Iterator[tuple[int, int]]:
+        """The symbols that may follow in some text, each with the machine's next state; and the end
+        with NO_STATE. No text is empty.
+        """
+        machine = self.machine
+        for token, following in enumerate(machine.transitions[true]):
+            if following != NO_STATE and self.ways_to_end[following] is not None:
+                yield token, following
+        if pair is not None and machine.end is not None and machine.outputs[true] is not None:
+            yield machine.end, NO_STATE
+
+    def _after(self, true: int) -> tuple[int, ...]:
+        """A symbol that may follow in this state of a machine that answers each; none if none."""
+        allowed = [t for t, q in enumerate(self.machine.transitions[true]) if q != NO_STATE]
+        return tuple(allowed[:1])
+
+    def _add_fault(self, pair: Pair | None, token: int, following: int) -> None:
+        """A text on which the row of this pair and token shows: the shortest one that leads there,
+        and on to an end.
+        """
+        machine = self.machine
+        ids: list[int] = []
+        while pair is not None:
+            pair, read = self.before[pair]
+            ids.insert(0, read)
+        if following == NO_STATE:
+            shown = "the end"
+        else:
+            shown = machine.vocabulary[token]
+            on = self.ways_to_end[following] if machine.answers_at_end else self._after(following)
+            ids += [token, *(on or ())]
+        ids = ids if machine.read == "left" else ids[::-1]
+        text = ("" if machine.packs else " ").join(machine.vocabulary[i] for i in ids)
+        self.faults.append(Fault(f"{shown} in {text}", tuple(ids)))
+
+    @cached_property
+    def ways_to_end(self) -> list[tuple[int, ...] | None]:
+        """The shortest symbols from each state of the machine to a state in which a text may end;
+        None if there are none.
+        """
+        machine = self.machine
+        ends = [not machine.answers_at_end or row is not None for row in machine.outputs]
+        ways: list[tuple[int, ...] | None] = [() if end else None for end in ends]
+        into: list[list[Pair]] = [[] for _ in ways]  # by state: those before it, with the symbol
+        for state, row in enumerate(machine.transitions):
+            for token, following in enumerate(row):
+                if following != NO_STATE:
+                    into[following].append((state, token))
+        waiting = deque(state for state, end in enumerate(ends) if end)
+        while waiting:
+            state = waiting.popleft()
+            way = ways[state]
+            assert way is not None
+            for previous, token in into[state]:
+                if ways[previous] is None:
+                    ways[previous] = (token, *way)
+                    waiting.append(previous)
+        return ways
