@@ -238,9 +238,9 @@ def json_error(*arguments: str, stdin: bytes = b"") -> dict:
             ["eval", "bolean", "1"],
             {
                 "error": "Invalid value for 'DOMAIN': expected one of boolean, arithmetic, "
-                "listops, boolean-plain, arithmetic-plain, or the path of a .toml file that "
-                "defines an algebra (docs/own-algebras.md shows one), found 'bolean'; "
-                "did you mean 'boolean'?"
+                "listops, boolean-plain, arithmetic-plain, parity, even-pairs, cycle-5, compare, "
+                "flip-flop, s3, s5, or the path of a .toml file that defines one "
+                "(docs/own-algebras.md shows how), found 'bolean'; did you mean 'boolean'?"
             },
         ),
         (["evl"], {"error": "No such command 'evl'. Did you mean 'eval'?"}),

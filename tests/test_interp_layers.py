@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import exactformer as ef
+from exactformer.domains.machine_catalog import parity
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model.layers import LAYERS, layer_of
 from exactformer.trace import PlainStep
@@ -142,8 +143,9 @@ def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parenth
     assert counts.max() == 4
 
 
-def test_every_layer_is_named_by_some_algebra():
-    named = {a.layer(way) for a in (ef.boolean(), ef.boolean_plain()) for way in ("depth", "log")}
+def test_every_layer_is_named_by_some_domain():
+    domains = (ef.boolean(), ef.boolean_plain(), parity())
+    named = {domain.layer(way) for domain in domains for way in ("depth", "log")}
     assert named == LAYERS.keys()
 
 

@@ -12,6 +12,7 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.machine_catalog import MACHINES
+from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
 
 
@@ -147,9 +148,16 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 }
 
 
-def is_reserved(name: str) -> bool:
+# Whether a name, in small letters, is that of something built in or of a variant, by the kind.
+RESERVED: dict[str, Callable[[str], bool]] = {
+    Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
+    Machine.kind: lambda name: name in MACHINES,
+}
+
+
+def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
     """Whether a name is reserved for what is built in, or a variant of it, existing or not."""
-    return name.lower().split("-")[0] in CATALOG or name.lower() in MACHINES
+    return kind in RESERVED and RESERVED[kind](name.lower())
 
 
 def find_domain(name: str) -> Domain:
@@ -201,7 +209,7 @@ def is_built_in(domain: Domain) -> bool:
     """Whether this domain is built in. Raises a ValueError if it has the name of a built-in
     algebra but differs from it.
     """
-    reserved = is_reserved(domain.name)
+    reserved = is_reserved(domain.name, domain.kind)
     if reserved and not _is_named(domain):
         raise ValueError(
             f"this is another {domain.kind} than the built-in {domain.name!r} it names"

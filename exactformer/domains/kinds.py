@@ -35,7 +35,7 @@ def load_domain(path: str | Path) -> Domain:
         raise DefinitionError(Path(path), ["kind: expected no such line for an algebra, found one"])
     try:
         domain = read_domain(data)
-        if is_reserved(domain.name):
+        if is_reserved(domain.name, domain.kind):
             raise Place(domain.name, "name").fault(
                 f"expected another name than the built-in {domain.name!r}"
             )

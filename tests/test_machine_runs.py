@@ -1,0 +1,63 @@
+"""Machines in `run`, with intermediates patched, in traces and on the command line."""
+
+import json
+
+import pytest
+import torch
+
+import exactformer as ef
+from exactformer.domains.machine_catalog import MACHINES
+from exactformer.model.layers import LAYERS
+from tests.in_process import run_here
+
+
+def test_every_tap_is_reported_and_can_be_patched():
+    model = ef.construct(MACHINES["parity"]())
+    run = model.run("0110")
+    assert {name for _, name in run.cache} >= set(LAYERS["machine"].taps)
+    assert run.cache[1, "key"].tolist() == [1, 2, 3, 4, 5]
+    assert run.cache[1, "u"].tolist() == [0, 0, 1, 0, 0]
+    for state in (0, 1):
+        changed = model.run("0110", {(1, "u"): lambda u, q=state: torch.full_like(u, q)})
+        assert changed.value == str(state)
+    unknown = model.run("0110", {(1, "F"): lambda F: torch.full_like(F, 2)})
+    assert unknown.value is None
+
+
+def test_a_trace_has_the_state_that_arrives_at_each_token():
+    (step,) = ef.construct(MACHINES["cycle-5"]()).trace("++-").steps
+    assert step.rows() == {
+        "tokens": ["+", "+", "-", "$"],
+        "key": [1, 2, 3, 4],
+        "state": [0, 1, 3, 1],  # as `from_rule` found them: 0, 1, 4, 2, 3
+        "mask": [1, 1, 1, 1],
+        "after": ["·", "·", "·", "1"],
+    }
+    assert MACHINES["cycle-5"]().states == ("0", "1", "4", "2", "3")
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["eval", "parity", "01a1"], "line 1, column 3: expected 0 or 1, found 'a'"),
+        (["eval", "parity", ""], "line 1, column 1: expected 0 or 1, found no text"),
+        (["eval", "flip-flop", "1x"], "expected 0, 1, i or r, found 'x'"),
+        (["eval", "s3", "231 214"], "line 1, column 5: expected 123, 132, 213, 231, 312 or 321"),
+        (["eval", "parity", "01", "--engine", "fast"], "'parity'"),
+        (["eval", "parity", "01", "--weights", "constructed/units"], "closed or table"),
+        (["eval", "parity", "01", "--weights", "constructed/dense"], "only one-hot vectors"),
+    ],
+)
+def test_bad_input_is_refused_where_it_stands(words, expected):
+    status, printed, errors = run_here(words)
+    assert (status, printed) == (2, "")
+    assert expected in errors
+
+
+def test_lines_of_a_file_are_answered_one_by_one(tmp_path):
+    path = tmp_path / "lines"
+    path.write_text("01\n0111\n1\n")
+    assert run_here(["eval", "parity", "--file", str(path)])[1] == "1\n1\n1\n"
+    status, printed, _ = run_here(["eval", "parity", "0110", "--json"])
+    assert status == 0
+    assert json.loads(printed) == {"engine": "model", "value": "0", "iterations": 1}
