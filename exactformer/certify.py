@@ -32,7 +32,6 @@ from exactformer.verify.proof import FORMAT
 FAULT = "exactformer fault 1"  # the format of what is saved where there is no proof
 LONGEST = 17  # tokens of the expressions that are tried: enough for depth 4 in infix
 AT_MOST = 10_000  # of one length; beyond that, the first so many in order
-DEEPER = range(3, 9)  # depths of the random expressions tried after those
 BATCH = 2_000
 
 
@@ -243,7 +242,7 @@ def _candidates(domain: Domain) -> Iterator[tuple[list[Expression], bool]]:
             yield batch, True
         if next(source, None) is not None:
             yield [], False
-    if (draw := DRAWN.get(domain.kind)) is not None:
+    if (drawn := DRAWN.get(domain.kind)) is not None:
         rng = np.random.default_rng(0)
-        for depth in DEEPER:
-            yield draw(domain, depth, 200, rng), False
+        for size in drawn.larger:
+            yield drawn.draw(domain, size, 200, rng), False

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.sampling import DRAWN
 from exactformer.verify import coq
 from tests.algebras import ALGEBRAS, TASKS
 
@@ -77,7 +78,8 @@ def short_search(monkeypatch):
     """
     monkeypatch.setattr("exactformer.certify.LONGEST", 9)
     monkeypatch.setattr("exactformer.certify.AT_MOST", 500)
-    monkeypatch.setattr("exactformer.certify.DEEPER", range(3, 4))
+    few = DRAWN["algebra"]._replace(larger=range(3, 4))
+    monkeypatch.setitem(DRAWN, "algebra", few)
 
 
 @pytest.fixture(scope="session")

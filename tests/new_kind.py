@@ -86,6 +86,13 @@ class Walk(Domain):
         last = [int(tokens[end - 1]) if n == 1 else 0 for n, end in zip(lengths, ends, strict=True)]
         return [self.vocabulary[token] if token > 1 else None for token in last]
 
+    @property
+    def answer_symbols(self) -> Sequence[str]:
+        return self.vocabulary[2:]
+
+    def read_answer(self, text: str) -> str | None:
+        return text.strip() if text.strip() in self.answer_symbols else None
+
     def every(self, length: int) -> Iterator[tuple[int, ...]]:
         if length == 1:
             yield from ((token,) for token in range(2, len(self.vocabulary)))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, BadParameter, Exit, Option
 
 from exactformer.cli.app import (
-    AlgebraDomain,
     Device,
     Domain,
     IterationsBy,
@@ -22,7 +21,10 @@ from exactformer.cli.app import (
     app,
     one_of,
 )
+from exactformer.cli.facts import FACTS
 from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
+from exactformer.domains.belonging import algebra_of
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.blocks import Kept
@@ -56,46 +58,26 @@ DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
 
 @app.command()
-def info(domain: AlgebraDomain, as_json: Json = False) -> None:
-    """Print the vocabulary, the operators and the size of the paper's model."""
-    from exactformer.model.architecture import paper_architecture
-
-    shape, levels = paper_architecture(domain), [level.to_dict() for level in domain.precedence]
-    facts = {
-        "name": domain.name,
-        "notation": domain.notation,
-        **({"precedence": levels} if levels else {}),
-        "vocabulary": list(domain.vocabulary),
-        "operators": [
-            {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
-            | ({"rule": op.rule, "unbounded": op.unbounded} if op.rule else {})
-            for op in domain.operators
-        ],
-        "spellings": dict(domain.spellings),
-        **vars(shape),
-        "parameters": shape.parameters,
-    }
+def info(domain: Domain, as_json: Json = False) -> None:
+    """Print the vocabulary, the operators and the size of the paper's model; of a machine, its
+    symbols and states.
+    """
+    data, words = FACTS[domain.kind](domain)
     if as_json:
-        print(json.dumps(facts, ensure_ascii=False))
+        print(json.dumps(data, ensure_ascii=False))
         return
-    if levels:
-        facts["precedence"] = ", then ".join(
-            f"{' '.join(level.operators)} ({level.direction})" for level in domain.precedence
-        )
-    facts["vocabulary"] = " ".join(domain.vocabulary)
-    facts["operators"] = ", ".join(f"{op.symbol} of {op.counts}" for op in domain.operators)
-    facts["spellings"] = (
-        " ".join(f"{other}={own}" for other, own in domain.spellings.items()) or "none"
-    )
-    for key, value in facts.items():
+    for key, value in (data | words).items():
         print(f"{key:<12}{value}")
 
 
 @app.command()
 def sample(
-    domain: AlgebraDomain,
+    domain: Domain,
     depth: Annotated[
         int | None, Option(min=0, help="Exact depth of each expression; 2 if not given.")
+    ] = None,
+    length: Annotated[
+        int | None, Option(min=1, help="Of a machine: symbols of each text; 20 if not given.")
     ] = None,
     depths: Annotated[
         str | None, Option(help="Several depths, such as 1-30 or 2,4,8; rows of all columns.")
@@ -123,7 +105,7 @@ def sample(
     out: Annotated[Path | None, Option(help="A file for rows of all columns.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Print random expressions of an exact depth, each with its value.
+    """Print random expressions of an exact depth, or texts of an exact length, with their values.
 
     An expression and its value are separated by a tab; with --depths, --out, or --format jsonl or
     parquet, there are rows with id, expression, depth, tokens, value and prompt.
@@ -132,13 +114,26 @@ def sample(
 
     from exactformer.domains.formats.long_range import HEADER, draw_long_range
     from exactformer.domains.reference import evaluate
-    from exactformer.domains.sampling import draw, draw_balanced
+    from exactformer.domains.sampling import DRAWN, draw_balanced
     from exactformer.host.progress import bar
     from exactformer.problems.draw import problems
 
     if depth is not None and depths is not None:
         raise ValueError("expected --depth or --depths, not both")
-    exact = 2 if depth is None else depth
+    drawn, given = DRAWN[domain.kind], {"depth": depth, "length": length}
+    if balanced or depths is not None or out is not None or format != "tsv":
+        require_capability("problems", domain)
+    if parentheses is not None:
+        require_capability("parentheses", domain)
+    for by, number in given.items():
+        if number is not None and by != drawn.by:
+            raise ValueError(
+                f"texts of {domain.name!r} are drawn by their {drawn.by}: expected --{drawn.by}, "
+                f"not --{by}"
+            )
+    asked = given[drawn.by]
+    exact = drawn.usual if asked is None else asked
+    share = {} if parentheses is None else {"parentheses": parentheses}
     rng = np.random.default_rng(seed)
     write = str
 
@@ -146,7 +141,7 @@ def sample(
         for done in range(0, count, DRAWN_AT_ONCE):
             tell("expressions", done, count)
             at_once = min(DRAWN_AT_ONCE, count - done)
-            yield from draw(domain, exact, at_once, rng, parentheses=parentheses)
+            yield from drawn.draw(domain, exact, at_once, rng, **share)
 
     with bar(shown=out is not None or not sys.stdout.isatty()) as tell:
         if format == "lra":
@@ -159,13 +154,11 @@ def sample(
             expressions, write = draw_long_range(count, rng), format_nangia
         elif format != "tsv" or depths is not None or out is not None:
             several = [exact] if depths is None else read_depths(depths)
-            rows = problems(
-                domain, several, count, seed, balanced=balanced, parentheses=parentheses
-            )
+            rows = problems(algebra_of(domain), several, count, seed, balanced=balanced, **share)
             _write_rows(_told(rows, tell, count * len(several)), format, out, as_json)
             return
         elif balanced:
-            expressions = draw_balanced(domain, exact, count, rng, parentheses=parentheses)
+            expressions = draw_balanced(algebra_of(domain), exact, count, rng, **share)
         else:
             expressions = some_at_a_time(tell)
         if as_json:
@@ -320,7 +313,7 @@ def _print_program(evaluator: "Evaluator", path: Path, outputs: str | None, as_j
 
 @app.command()
 def score(
-    domain: AlgebraDomain,
+    domain: Domain,
     file: Annotated[Path, Argument(metavar="FILE", help="- reads standard input.")],
     format: Annotated[
         Format | None,
@@ -372,7 +365,8 @@ def score(
             )
         from exactformer.problems.predictions import score_predictions
 
-        scored = score_predictions(domain, file, predictions, answers or "reasoned")
+        require_capability("problems", domain)
+        scored = score_predictions(algebra_of(domain), file, predictions, answers or "reasoned")
         print(json.dumps(scored.to_dict(), ensure_ascii=False) if as_json else scored)
         return
     if answers is not None:

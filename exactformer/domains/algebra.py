@@ -356,6 +356,18 @@ class Algebra(Domain):
         names = (*self.values, None)
         return [names[i] for i in np.where(single, last - FIRST_VALUE, -1).tolist()]
 
+    @property
+    def answer_symbols(self) -> list[str]:
+        return [symbol for symbol, token in self.token_ids.items() if token in self.value_ids]
+
+    def read_answer(self, text: str) -> str | None:
+        token = self.token_ids.get(text.strip(), OPEN)
+        return self.vocabulary[token] if token in self.value_ids else None
+
+    @property
+    def operator_counts(self) -> dict[str, str]:
+        return {op.symbol: op.counts for op in self.operators}
+
     def every(self, length: int) -> Iterator[tuple[int, ...]]:
         return self.notation.every(self, length)
 

@@ -14,6 +14,7 @@ LARGEST_ARITY = 256  # the largest sum of ones that every number format of the m
 MOST_ENTRIES = 100_000  # entries of one operator's table that is written out
 MOST_CASES = 200_000  # cases of depth 1 that a check may list: up to ten of ten digits are 184,756
 MOST_LEARNED = 100_000  # cases of depth 1 that training may list
+MOST_TEXTS_AT_ONCE = 1 << 27  # symbols of all texts of one draw
 MOST_SEEDS = 1_000_000  # seeds of one range
 MOST_HIDDEN = 1 << 16  # units of a feedforward
 MOST_NUMBERS = 1 << 24  # numbers held at once: of all cases to list, or of a matrix of weights

@@ -9,7 +9,7 @@ the domain, or found by its `kind` in a table beside the code that needs it: how
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -73,6 +73,20 @@ class Domain(ABC):
         """The answer of each of many texts, from the tokens that are left of them, one after
         another, and how many are whose; None for what is no answer.
         """
+
+    @property
+    @abstractmethod
+    def answer_symbols(self) -> Collection[str]:
+        """The spellings of the symbols that answers consist of."""
+
+    @abstractmethod
+    def read_answer(self, text: str) -> str | None:
+        """An answer as `answers` gives it, from text that spells it; None for other text."""
+
+    @property
+    def operator_counts(self) -> dict[str, str]:
+        """How many operands each operator takes, in words; empty where there are no operators."""
+        return {}
 
     @abstractmethod
     def every(self, length: int) -> Iterator[tuple[int, ...]]:

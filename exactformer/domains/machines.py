@@ -214,6 +214,21 @@ class Machine(Domain):
             found.append(between.join(symbols) if whole else None)
         return found
 
+    @property
+    def answer_symbols(self) -> frozenset[str]:
+        return self._answer_symbols
+
+    @cached_property
+    def _answer_symbols(self) -> frozenset[str]:
+        return frozenset(self.vocabulary[token] for token in self.output_ids.flat if token >= 0)
+
+    def read_answer(self, text: str) -> str | None:
+        words = self.lexicon.scanner.findall(text)
+        whole = len(words) == 1 if self.answers_at_end else len(words) > 0
+        if not whole or not self._answer_symbols.issuperset(words):
+            return None
+        return ("" if self.packs else " ").join(words)
+
     def completions(self, length: int) -> NDArray[np.float64]:
         """In row k, the share of each state in the ways to go on for k symbols to the end of a
         text; rows have the sum 1, unless there is no way.

@@ -14,9 +14,10 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 `parentheses`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,8 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
+from exactformer.domains.machine_sampling import draw_texts
+from exactformer.domains.machines import Machine
 from exactformer.domains.reference import evaluate
 from exactformer.domains.span_sampling import arities_of, span
 
@@ -259,5 +262,22 @@ def _check(
             raise ValueError(f"expected a probability `{name}` from 0 to 1, found {share}")
 
 
-# Random texts of a depth, by the kind of domain, where texts have depths.
-DRAWN: dict[str, Callable[..., list[Expression]]] = {Algebra.kind: draw}
+class Drawn(NamedTuple):
+    """How random texts of a kind of domain are drawn.
+
+    by       what is given of a text: its depth or its length.
+    usual    that of a sample, unless it is given.
+    larger   those that are tried where no short text is a counterexample.
+    draw     from the domain, that number, a count and a generator.
+    """
+
+    by: Literal["depth", "length"]
+    usual: int
+    larger: Sequence[int]
+    draw: Callable[..., list[Expression]]
+
+
+DRAWN: dict[str, Drawn] = {  # by the kind of domain
+    Algebra.kind: Drawn("depth", 2, range(3, 9), draw),
+    Machine.kind: Drawn("length", 20, (), draw_texts),  # its check names the texts that are wrong
+}

@@ -20,7 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import Median, boolean, listops
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats import bowman, nangia
 from exactformer.domains.formats.blocks import Kept, in_blocks
@@ -79,15 +81,15 @@ class Score(Tally):
     """The score of all rows of a file, by weights that are exact."""
 
     task: "Task"
-    algebra: Algebra
+    domain: Domain
     engine: EngineUsed
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "file": str(self.task.file),
             "format": self.task.format,
-            "algebra": self.algebra.name,
-            "operators": {op.symbol: op.counts for op in self.algebra.operators},
+            "algebra": self.domain.name,  # the name is older than other kinds of domains
+            "operators": self.domain.operator_counts,
             "median": self.task.median,
             "weights": self.task.weights,
             "verdict": "exact",
@@ -99,11 +101,12 @@ class Score(Tally):
 
     def __str__(self) -> str:
         task, median = self.task, self.task.median
-        operators = ", ".join(f"{op.symbol} of {op.counts}" for op in self.algebra.operators)
+        operators = self.domain.operator_counts
         lines = [f"{self.correct} of {self.total} rows right"]
         lines.append(f"  file     {task.file} ({task.format})")
-        lines.append(f"  algebra  {self.algebra.name}: {operators}")
-        if median and any(op.symbol == "MED" for op in self.algebra.operators):
+        uses = ", ".join(f"{symbol} of {counts}" for symbol, counts in operators.items())
+        lines.append(f"  {self.domain.kind:<8} {self.domain.name}{': ' if uses else ''}{uses}")
+        if median and "MED" in operators:
             middle = {"lower": "the lower of the middle two", "mean": "the floor of their mean"}
             published = ", as published" if median == PUBLISHED_MEDIAN else ""
             lines.append(f"  median   of an even number: {middle[median]}{published}")
@@ -174,7 +177,7 @@ class Task:
     is settled, `format` is not None, and `median` is None only if there is no such choice.
     """
 
-    domain: Algebra
+    domain: Domain
     file: Path
     format: Format | None = None
     weights: str = "constructed"
@@ -236,7 +239,7 @@ class Task:
             weights = find_weights(weights, domain.name)
             domain = read_weights(weights).algebra
         if self.format in ("nangia", "lra"):
-            self._require_covered(domain, uses)
+            self._require_covered(algebra_of(domain), uses)
         found = Evaluator(domain, weights, self.engine, most_work=self.most_work)
         if found.verdict != "exact":
             raise ValueError(
@@ -264,19 +267,19 @@ class Task:
         """Yield tallies of the rows that waited for their weights or for the transformer, in
         blocks.
         """
-        algebra = evaluator.algebra
         if evaluator.fast and not isinstance(block, list):
-            labels = block.label_numbers(algebra)
-            yield compared(algebra, block.first_line, block.values(evaluator.fast), labels)
+            labels = block.label_numbers(evaluator.algebra)
+            values = block.values(evaluator.fast)
+            yield compared(evaluator.algebra, block.first_line, values, labels)
             return
         evaluate = partial(evaluator.values, place=f"{self.file}: ")
-        rows = block if isinstance(block, list) else block.rows(algebra)
+        rows = block if isinstance(block, list) else block.rows(evaluator.algebra)
         for some in in_blocks(rows, _size, TOKENS_AT_ONCE):
             contents: list[Any] = [row.content for row in some]
             if self.format == "bowman":
                 answers = _relations(evaluate, contents)
             else:
-                answers = evaluate([Expression(algebra, ids) for ids in contents])
+                answers = evaluate([Expression(evaluator.domain, ids) for ids in contents])
             wrong = [
                 Wrong(row.line, row.label, answer)
                 for row, answer in zip(some, answers, strict=True)
@@ -285,7 +288,7 @@ class Task:
             yield Tally(len(some) - len(wrong), len(some), tuple(wrong[:SHOWN_ROWS]))
 
     def score(self, evaluator: Evaluator, tally: Tally) -> Score:
-        return Score(**vars(tally), task=self, algebra=evaluator.algebra, engine=evaluator.runs)
+        return Score(**vars(tally), task=self, domain=evaluator.domain, engine=evaluator.runs)
 
 
 def _size(row: Row[Any]) -> int:

@@ -9,7 +9,7 @@ tsv      expression <TAB> value in the native notation; the value may come first
 from collections.abc import Callable, Iterable
 from typing import Generic, Literal, NamedTuple, NoReturn, TypeVar
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode, quote
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.bowman import RELATIONS, Formula, read_formula
@@ -31,7 +31,7 @@ class Row(NamedTuple, Generic[T]):
     content: T
 
 
-def guess_format(domain: Algebra, header: bytes) -> Format:
+def guess_format(domain: Domain, header: bytes) -> Format:
     """Guess the format from the first line: the Long Range Arena's files have a header, pairs of
     formulas have three fields, Nangia's operators have a bracket, and native text in two fields is
     in the form that `sample` writes.
@@ -65,18 +65,15 @@ def read_bowman_row(line: bytes, number: int) -> Row[tuple[Formula, Formula]]:
     return Row(number, relation, (row.read(1, read_formula), row.read(2, read_formula)))
 
 
-def read_tsv_row(algebra: Algebra, line: bytes, number: int) -> Row[Expression]:
+def read_tsv_row(domain: Domain, line: bytes, number: int) -> Row[Expression]:
     """Read a row of an expression and its value, in either order. A row of two bare values can be
     read either way, so it is correct only if they are equal.
     """
-    ids, values = algebra.token_ids, algebra.value_ids
     row = _Fields(line, number, ("expression", "value"))
-    first, second = (ids.get(field.strip()) in values for field in row.fields)
+    first, second = map(domain.read_answer, row.fields)
     place = 0 if first and not second else 1
-    if not first and not second:
-        row.one_of(place, [symbol for symbol, i in ids.items() if i in values])
-    label = algebra.vocabulary[ids[row.fields[place].strip()]]
-    return Row(number, label, row.read(1 - place, lambda text: parse(algebra, text)))
+    label = (second or first) or row.one_of(place, domain.answer_symbols)
+    return Row(number, label, row.read(1 - place, lambda text: parse(domain, text)))
 
 
 class _Fields:

@@ -1,0 +1,54 @@
+"""The facts that `info` prints, by the kind of domain: plain data, with words for some of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from exactformer.domains.algebra import Algebra
+from exactformer.domains.machines import Machine
+
+Facts = tuple[dict[str, Any], dict[str, str]]
+
+
+def _of_algebra(algebra: Algebra) -> Facts:
+    from exactformer.model.architecture import paper_architecture
+
+    shape, levels = paper_architecture(algebra), [level.to_dict() for level in algebra.precedence]
+    data = {
+        "name": algebra.name,
+        "notation": algebra.notation,
+        **({"precedence": levels} if levels else {}),
+        "vocabulary": list(algebra.vocabulary),
+        "operators": [
+            {"symbol": op.symbol, "arities": list(op.arities), "ordered": op.ordered}
+            | ({"rule": op.rule, "unbounded": op.unbounded} if op.rule else {})
+            for op in algebra.operators
+        ],
+        "spellings": dict(algebra.spellings),
+        **vars(shape),
+        "parameters": shape.parameters,
+    }
+    precedence = ", then ".join(
+        f"{' '.join(level.operators)} ({level.direction})" for level in algebra.precedence
+    )
+    spellings = " ".join(f"{other}={own}" for other, own in algebra.spellings.items())
+    words = {
+        "vocabulary": " ".join(algebra.vocabulary),
+        "operators": ", ".join(f"{op.symbol} of {op.counts}" for op in algebra.operators),
+        "spellings": spellings or "none",
+    }
+    return data, words | ({"precedence": precedence} if levels else {})
+
+
+def _of_machine(machine: Machine) -> Facts:
+    stored = machine.to_dict()
+    shown = ("kind", "name", "symbols", "states", "start", "read", "partial")
+    data = {name: stored[name] for name in shown}
+    data["answers"] = "at the end" if machine.answers_at_end else "each symbol"
+    words = {name: " ".join(data[name]) for name in ("symbols", "states")}
+    return data, words
+
+
+FACTS: dict[str, Callable[[Any], Facts]] = {
+    Algebra.kind: _of_algebra,
+    Machine.kind: _of_machine,
+}
