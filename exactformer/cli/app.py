@@ -21,7 +21,7 @@ from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.kinds import load_domain
-from exactformer.domains.machine_catalog import MACHINES
+from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -151,7 +151,8 @@ def read_device(name: str) -> str:
 _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
     "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
-    f"{', '.join(MACHINES)}; or the path of a .toml file that defines one of either kind.",
+    f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; or the path of a .toml "
+    f"file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
 AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]

@@ -5,6 +5,7 @@ from typing import Any
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.machines import Machine
+from exactformer.domains.span_machines import SpanMachine
 
 Facts = tuple[dict[str, Any], dict[str, str]]
 
@@ -48,7 +49,15 @@ def _of_machine(machine: Machine) -> Facts:
     return data, words
 
 
+def _of_span_machine(domain: SpanMachine) -> Facts:
+    data, words = _of_machine(domain.machine)
+    return data | {"kind": domain.kind, "values": [*domain.values]}, words | {
+        "values": " ".join(domain.values)
+    }
+
+
 FACTS: dict[str, Callable[[Any], Facts]] = {
     Algebra.kind: _of_algebra,
     Machine.kind: _of_machine,
+    SpanMachine.kind: _of_span_machine,
 }

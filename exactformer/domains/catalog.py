@@ -11,9 +11,10 @@ from typing import Any, Literal
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
-from exactformer.domains.machine_catalog import MACHINES
+from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
+from exactformer.domains.span_machines import SpanMachine
 
 
 @cache
@@ -152,6 +153,7 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 RESERVED: dict[str, Callable[[str], bool]] = {
     Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
     Machine.kind: lambda name: name in MACHINES,
+    SpanMachine.kind: lambda name: name in SPAN_MACHINES,
 }
 
 
@@ -161,8 +163,9 @@ def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
 
 
 def find_domain(name: str) -> Domain:
-    """Find a built-in algebra, a variant of one, or a built-in machine, by its name."""
-    return MACHINES[name]() if name in MACHINES else find_algebra(name)
+    """Find what is built in, or a variant of an algebra, by its name."""
+    others: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES}
+    return others[name]() if name in others else find_algebra(name)
 
 
 def find_algebra(name: str) -> Algebra:
@@ -180,13 +183,14 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    hint = suggestion(name, [*BUILT_IN, *MACHINES]) or (
+    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES]
+    hint = suggestion(name, known) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"
     )
     raise ValueError(
-        f"expected one of {', '.join([*BUILT_IN, *MACHINES])}, or the path of a .toml file that "
-        f"defines one (docs/own-algebras.md shows how), found {name!r}{hint}"
+        f"expected one of {', '.join(known)}, or the path of a .toml file that defines one "
+        f"(docs/own-algebras.md shows how), found {name!r}{hint}"
     )
 
 

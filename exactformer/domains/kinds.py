@@ -10,8 +10,9 @@ from exactformer.domains.data import Place
 from exactformer.domains.definition import DefinitionError, algebra_of_data, read_toml
 from exactformer.domains.domain import Domain
 from exactformer.domains.machines import Machine
+from exactformer.domains.span_machines import SpanMachine
 
-KINDS: dict[str, type[Domain]] = {kind.kind: kind for kind in (Algebra, Machine)}
+KINDS: dict[str, type[Domain]] = {kind.kind: kind for kind in (Algebra, Machine, SpanMachine)}
 
 
 def read_domain(data: Any) -> Domain:

@@ -5,6 +5,7 @@ from functools import cache
 from itertools import permutations, product
 
 from exactformer.domains.machines import Machine
+from exactformer.domains.span_machines import SpanMachine
 
 
 @cache
@@ -84,6 +85,34 @@ def s5() -> Machine:
     return Machine.from_rule("s5", points, "1", lambda place, x: x[int(place) - 1], end=str)
 
 
+@cache
+def folds() -> SpanMachine:
+    """Operators of any number of digits: the first one, the last one, the largest, the smallest,
+    the sum, and the first one less all others, modulo 10. Order matters in some.
+    """
+    steps: dict[str, Callable[[int, int], int]] = {
+        "FIRST": lambda so_far, digit: so_far,
+        "LAST": lambda so_far, digit: digit,
+        "MAX": max,
+        "MIN": min,
+        "SM": lambda so_far, digit: (so_far + digit) % 10,
+        "DIFF": lambda so_far, digit: (so_far - digit) % 10,
+    }
+
+    def step(state: str, symbol: str) -> str | None:
+        operator, _, so_far = state.partition(" ")
+        if state == "begin" or symbol in steps:
+            return symbol if state == "begin" and symbol in steps else None
+        value = steps[operator](int(so_far), int(symbol)) if so_far else symbol
+        return f"{operator} {value}"
+
+    def end(state: str) -> str | None:
+        return state.partition(" ")[2] or None
+
+    return SpanMachine(Machine.from_rule("folds", [*steps, *"0123456789"], "begin", step, end))
+
+
+SPAN_MACHINES: Mapping[str, Callable[[], SpanMachine]] = {"folds": folds}
 MACHINES: Mapping[str, Callable[[], Machine]] = {
     "parity": parity,
     "even-pairs": even_pairs,

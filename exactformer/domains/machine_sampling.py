@@ -1,10 +1,23 @@
-"""Random texts of machines."""
+"""Random texts of machines, and random spans that machines read.
+
+The distribution of `draw_spans`. A text of depth 0 is a uniformly drawn value. A span is drawn
+symbol by symbol: what may follow is equally likely, a value or an inner span counting as one, and
+so is its end; behind a number of symbols that is uniform in 1..WIDE, the shortest way to the end is
+taken. Of the values in a span of depth d > 1, one in a uniform place is a span of depth d-1; every
+other one is a value with probability 1/2, and otherwise has a depth uniform in 0..d-1. Spans that
+have no place for a value are drawn anew where d > 1.
+"""
 
 import numpy as np
 
 from exactformer.domains.bounds import MOST_TEXTS_AT_ONCE, require
 from exactformer.domains.expression import Expression
 from exactformer.domains.machines import Machine
+from exactformer.domains.span_machines import VALUE, SpanMachine
+from exactformer.domains.symbols import CLOSE, OPEN
+
+WIDE = 6  # symbols of a span behind which it is brought to an end
+TRIES = 1_000  # spans that are drawn until one has a place for a value
 
 
 def draw_texts(
@@ -27,3 +40,56 @@ def draw_texts(
     if machine.read == "right":
         ids = ids[:, ::-1]
     return [Expression(machine, row.copy()) for row in ids]
+
+
+def draw_spans(
+    domain: SpanMachine, depth: int, count: int, rng: np.random.Generator
+) -> list[Expression]:
+    """Draw texts of exactly this depth; the module's docstring has the law."""
+    if depth < 0 or count < 0:
+        raise ValueError(f"expected a depth and a count of 0 or more, found {depth} and {count}")
+    values = sorted(domain.value_ids)
+    drawn = []
+    for _ in range(count):
+        # Tokens, and below zero the spans that are still to be drawn, each as minus its depth.
+        text = [-depth] if depth else [int(rng.choice(values))]
+        for level in range(depth, 0, -1):
+            text = [
+                t
+                for part in text
+                for t in (_span(domain, level, rng) if part == -level else [part])
+            ]
+            require("tokens of a text", len(text), MOST_TEXTS_AT_ONCE)
+        drawn.append(Expression(domain, np.array(text, dtype=np.int16)))
+    return drawn
+
+
+def _span(domain: SpanMachine, depth: int, rng: np.random.Generator) -> list[int]:
+    """A span, with minus the depth in place of each inner span."""
+    values = sorted(domain.value_ids)
+    for _ in range(TRIES):
+        read = _symbols(domain, rng)
+        places = [i for i, token in enumerate(read) if token == VALUE]
+        if places or depth == 1:
+            break
+    else:
+        raise ValueError(f"{domain.name!r}: no span of depth {depth} drawn: none has a value in it")
+    deepest = int(rng.choice(places)) if depth > 1 else -1
+    for i in places:
+        inner = depth - 1 if i == deepest else int(rng.random() < 0.5 and rng.integers(depth))
+        read[i] = -inner if inner else int(rng.choice(values))
+    return [OPEN, *read, CLOSE]
+
+
+def _symbols(domain: SpanMachine, rng: np.random.Generator) -> list[int]:
+    """The symbols of a span, with VALUE in place of each value."""
+    phases, phase, read = domain.phases, domain.phases[0], []
+    wide = int(rng.integers(1, WIDE + 1))
+    while True:
+        following = [*phase.after]
+        if phase.ends and read and (len(read) >= wide or rng.integers(len(following) + 1) == 0):
+            return read
+        if len(read) >= wide:
+            following = [min(following, key=lambda token: phases[phase.after[token]].to_close)]
+        read.append(int(rng.choice(following)))
+        phase = phases[phase.after[read[-1]]]

@@ -22,6 +22,7 @@ With `partial = true` transitions may be missing: such a symbol is not allowed i
 machine that answers at the end outputs may be missing, too: no text ends in such a state.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,11 +43,41 @@ END = "$"  # the token behind the last symbol, at which a machine that answers a
 NO_STATE = -1  # in place of a state: the symbol is not allowed here
 SHOWN = 8  # symbols that a message lists
 
+Ints = NDArray[np.int64]
 State = TypeVar("State", bound=Hashable)
 
 
+class ReadByMachine(Domain):
+    """The base of domains of which something is read by a machine: whole texts, or spans.
+
+    states        names of the machine's states.
+    start         the state before the first symbol.
+    next_states   the next state by state and token; NO_STATE where the token is not allowed.
+    output_ids    token id of the answer's symbol by state and token; -1 where there is none.
+    end           token id of the mark of the end; None if there is none, so that each symbol has an
+                  answer.
+    """
+
+    states: tuple[str, ...]
+    start: int
+    next_states: "cached_property[Ints]"
+    output_ids: "cached_property[Ints]"
+
+    @property
+    @abstractmethod
+    def end(self) -> int | None: ...
+
+    @abstractmethod
+    def text_of(self, read: Sequence[int]) -> tuple[int, ...]:
+        """The token ids of a text in which the machine reads these symbols, in this order."""
+
+    @property
+    def max_fan_in(self) -> int:
+        return 1
+
+
 @dataclass(frozen=True)
-class Machine(Domain):
+class Machine(ReadByMachine):
     """A machine as plain data. States and symbols are numbered in their order.
 
     symbols       what texts are made of.
@@ -131,15 +162,13 @@ class Machine(Domain):
     def token_ids(self) -> Mapping[str, int]:
         return {symbol: i for i, symbol in enumerate(self.vocabulary) if symbol != END}
 
-    @cached_property
+    @property
     def end(self) -> int | None:
-        """Token id of the mark of the end; None if no text has one."""
         return len(self.vocabulary) - 1 if self.answers_at_end else None
 
     @cached_property
-    def output_ids(self) -> NDArray[np.int16]:
-        """Token id of the answer's symbol by state and token; -1 where there is none."""
-        ids = np.full((len(self.states), len(self.vocabulary)), -1, dtype=np.int16)
+    def output_ids(self) -> Ints:
+        ids = np.full((len(self.states), len(self.vocabulary)), -1)
         for state, row in enumerate(self.outputs):
             answers = row if isinstance(row, tuple) else (row,)
             first = 0 if self.end is None else self.end
@@ -150,9 +179,14 @@ class Machine(Domain):
         return ids
 
     @cached_property
-    def next_states(self) -> NDArray[np.int32]:
-        """The transitions as an array."""
-        return np.array(self.transitions, dtype=np.int32)
+    def next_states(self) -> Ints:
+        following = np.full((len(self.states), len(self.vocabulary)), NO_STATE)
+        following[:, : len(self.symbols)] = self.transitions
+        following.setflags(write=False)
+        return following
+
+    def text_of(self, read: Sequence[int]) -> tuple[int, ...]:
+        return tuple(read if self.read == "left" else read[::-1])
 
     @cached_property
     def lexicon(self) -> Lexicon:
@@ -161,10 +195,6 @@ class Machine(Domain):
     @cached_property
     def packs(self) -> bool:
         return all(len(symbol) == 1 for symbol in self.vocabulary)
-
-    @property
-    def max_fan_in(self) -> int:
-        return 1
 
     def token_type(self, token: int) -> TokenType:
         return "operator" if token == self.end else "value"
@@ -282,7 +312,7 @@ class Machine(Domain):
     @cached_property
     def is_partial(self) -> bool:
         """Whether some symbol, or the end, is not allowed in some state."""
-        return bool((self.next_states == NO_STATE).any()) or None in self.outputs
+        return any(NO_STATE in row for row in self.transitions) or None in self.outputs
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "Machine":

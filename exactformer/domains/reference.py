@@ -13,6 +13,7 @@ from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
 from exactformer.domains.machines import Machine
 from exactformer.domains.program import Program
+from exactformer.domains.span_machines import SpanMachine
 
 
 def evaluate(expression: Expression) -> str:
@@ -74,7 +75,31 @@ def _of_machine(expression: Expression) -> str:
     return ("" if machine.packs else " ").join(map(str, given[::order]))
 
 
-REFERENCES = {Algebra.kind: _of_algebra, Machine.kind: _of_machine}  # by the kind of domain
+def _of_span_machine(expression: Expression) -> str:
+    """The value of a text of spans that a machine reads: one symbol after the other, with a
+    stack.
+    """
+    domain = expression.domain
+    assert isinstance(domain, SpanMachine)
+    enclosing: list[int] = []  # the states in which open spans wait for inner ones
+    state, value = domain.start, -1
+    transitions, outputs = domain.next_states.tolist(), domain.output_ids[:, CLOSE].tolist()
+    for token in expression.ids.tolist():
+        if token == OPEN:
+            enclosing.append(state)
+            state = domain.start
+            continue
+        if token == CLOSE:
+            token, state = outputs[state], enclosing.pop()
+        value, state = token, transitions[state][token] if enclosing else domain.start
+    return domain.vocabulary[value]
+
+
+REFERENCES = {  # by the kind of domain
+    Algebra.kind: _of_algebra,
+    Machine.kind: _of_machine,
+    SpanMachine.kind: _of_span_machine,
+}
 
 
 def evaluate_program(program: Program, inputs: Mapping[str, str] | None = None) -> dict[str, str]:

@@ -27,9 +27,10 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
-from exactformer.domains.machine_sampling import draw_texts
+from exactformer.domains.machine_sampling import draw_spans, draw_texts
 from exactformer.domains.machines import Machine
 from exactformer.domains.reference import evaluate
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.span_sampling import arities_of, span
 
 Ints = NDArray[np.int64]
@@ -279,5 +280,6 @@ class Drawn(NamedTuple):
 
 DRAWN: dict[str, Drawn] = {  # by the kind of domain
     Algebra.kind: Drawn("depth", 2, range(3, 9), draw),
-    Machine.kind: Drawn("length", 20, (), draw_texts),  # its check names the texts that are wrong
+    Machine.kind: Drawn("length", 20, (), draw_texts),  # the check names texts that are wrong
+    SpanMachine.kind: Drawn("depth", 2, (), draw_spans),
 }

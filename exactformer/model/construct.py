@@ -21,6 +21,7 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Opera
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.data import suggestion
 from exactformer.domains.machines import Machine
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of, units_of
 from exactformer.model import construct_machine
 from exactformer.model.circuit import Feedforward, Weights
@@ -317,5 +318,6 @@ def _fitted(algebra: Algebra) -> Weights:
 # first that is possible) and whether vectors are dense; gives the feedforward's name and weights.
 MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
     Algebra.kind: _for_algebra,
-    Machine.kind: construct_machine.made,
+    Machine.kind: construct_machine.for_texts,
+    SpanMachine.kind: construct_machine.for_spans,
 }

@@ -6,15 +6,32 @@ from torch.nn.functional import one_hot
 
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_NUMBERS, require
 from exactformer.domains.data import suggestion
-from exactformer.domains.machines import NO_STATE, Machine
+from exactformer.domains.machines import Machine, ReadByMachine
+from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.symbols import CLOSE, OPEN
 from exactformer.model.feedforward import MLP, Table
 from exactformer.model.machine import MachineWeights
+from exactformer.model.span_machine import SpanMachineWeights
 
 FEW_NUMBERS = 1 << 22  # of the perceptron in closed form up to which it is tried first
 
 
-def made(machine: Machine, kind: str | None, dense: bool) -> tuple[str, MachineWeights]:
-    """The weights, with the name of the feedforward; the first that is possible for None."""
+def for_texts(machine: Machine, kind: str | None, dense: bool) -> tuple[str, MachineWeights]:
+    """Weights of a machine over a text, with the name of the feedforward."""
+    made, f = _feedforward(machine, kind, dense)
+    return made, MachineWeights(torch.ones(len(machine.vocabulary)), f)
+
+
+def for_spans(domain: SpanMachine, kind: str | None, dense: bool) -> tuple[str, SpanMachineWeights]:
+    """Weights of a machine over spans, with the name of the feedforward."""
+    made, f = _feedforward(domain, kind, dense)
+    G_PE = torch.zeros(len(domain.vocabulary))
+    G_PE[OPEN], G_PE[CLOSE] = 1, -1  # Eq. 2
+    return made, SpanMachineWeights(G_PE, f)
+
+
+def _feedforward(machine: ReadByMachine, kind: str | None, dense: bool) -> tuple[str, MLP | Table]:
+    """The feedforward of this kind, or of the first that is possible for None, with its name."""
     if dense:
         raise ValueError(f"{machine.name!r} is a machine: only one-hot vectors are for those")
     makers = {"closed": _closed_form, "table": _table}
@@ -25,17 +42,16 @@ def made(machine: Machine, kind: str | None, dense: bool) -> tuple[str, MachineW
         )
     H, Y = _rows(machine)
     kind = kind or ("closed" if H.numel() <= FEW_NUMBERS else "table")
-    return kind, MachineWeights(torch.ones(len(machine.vocabulary)), makers[kind](H, Y))
+    return kind, makers[kind](H, Y)
 
 
-def _rows(machine: Machine) -> tuple[Tensor, Tensor]:
+def _rows(machine: ReadByMachine) -> tuple[Tensor, Tensor]:
     """What the feedforward receives and is to give for each symbol that is allowed in each state,
     and for the end: a token beside a state, both one-hot.
     """
     D, W = len(machine.vocabulary), len(machine.states)
-    following = torch.full((W, D), NO_STATE)
-    following[:, : len(machine.symbols)] = torch.from_numpy(machine.next_states)
-    answer = torch.from_numpy(machine.output_ids.astype(int))
+    following = torch.tensor(machine.next_states)
+    answer = torch.tensor(machine.output_ids)
     state, token = ((following >= 0) | (answer >= 0)).nonzero(as_tuple=True)
     require(f"rows of {machine.name!r}", len(state), MOST_HIDDEN)
     require(f"numbers of the rows of {machine.name!r}", len(state) * (D + W), MOST_NUMBERS)

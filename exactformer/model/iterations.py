@@ -9,10 +9,10 @@ layer (`speculate.py`), which tries each value in each position. Plain notation 
 from collections.abc import Callable
 from typing import Literal, NamedTuple, get_args
 
-from exactformer.domains.algebra import FIRST_VALUE
+from exactformer.domains.algebra import CLOSE, FIRST_VALUE
 from exactformer.domains.data import show, suggestion
 from exactformer.domains.expression import Expression
-from exactformer.domains.machines import Machine
+from exactformer.domains.machines import ReadByMachine
 
 Iterations = Literal["depth", "log"]
 
@@ -40,9 +40,14 @@ def _logarithm(expression: Expression) -> int:
     return values.bit_length()  # 1 + floor(log2(values))
 
 
-def _machine(expression: Expression) -> Machine:
-    assert isinstance(expression.domain, Machine)
-    return expression.domain
+def _states(expression: Expression) -> int:
+    assert isinstance(expression.domain, ReadByMachine)
+    return len(expression.domain.states)
+
+
+def _innermost_spans(expression: Expression) -> int:
+    brackets = expression.ids[expression.ids <= CLOSE]
+    return int((brackets[:-1] < brackets[1:]).sum()).bit_length()  # 1 + floor(log2(spans))
 
 
 _BY_LOGARITHM = Cost(_logarithm, lambda expression: len(expression.algebra.values))
@@ -51,7 +56,8 @@ COSTS: dict[str, Cost] = {  # by layer
     "depth": Cost(lambda expression: expression.depth, lambda expression: 0),
     "log": _BY_LOGARITHM,
     "plain": _BY_LOGARITHM,
-    "machine": Cost(lambda text: 1, lambda text: len(_machine(text).states)),
+    "machine": Cost(lambda text: 1, _states),
+    "span-machine": Cost(_innermost_spans, _states),
 }
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
-from exactformer.model import circuit, machine, precedence, speculate
+from exactformer.model import circuit, machine, precedence, span_machine, speculate
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
 
@@ -86,6 +86,12 @@ LAYERS: dict[str, Layer] = {
         machine.steps,
         taps=("P", "key", "H", "F", "u", "Y", "X"),
         flat=frozenset({"H", "F", "u", "Y"}),
+    ),
+    "span-machine": Layer(
+        span_machine.steps,
+        taps=("A", "H", "F", "c", "u", "top", "P", "Y", "X"),
+        flat=frozenset({"H", "F", "c", "u", "top", "Y"}),
+        proved=True,
     ),
 }
 

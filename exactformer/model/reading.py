@@ -7,7 +7,8 @@ Glossary
     H       (r, D)     the bag of each row: the sum of its tokens
     kind    (r,)       index of each row's kind
     O       (k, W, D)  outputs of the feedforward for tokens, by kind and by the state that arrives
-    F       (k, W+1)   the next state, by kind and by the state that arrives; F[:, W] = W
+    F       (k, W+1)   the next state, by kind and by the state that arrives; F[:, W] = W, but for
+                       a row that forgets what arrives
     starts  (r,)       rows at which another text begins: the start arrives there
     u       (r,)       state that arrives at each row
 

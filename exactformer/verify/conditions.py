@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.domain import Domain
 from exactformer.domains.machines import Machine
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of
 from exactformer.verify import machine
 from exactformer.verify.findings import Findings
@@ -169,4 +170,5 @@ def _check_units(algebra: Algebra, arrays: Arrays, W_Q: NDArray, W_K: NDArray) -
 CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Findings]]] = {
     Algebra.kind: _check_algebra,
     Machine.kind: machine.check,
+    SpanMachine.kind: machine.check_spans,
 }

@@ -13,6 +13,10 @@ keys are distinct, so that each token is a row of its own (`model/machine.py`). 
 compose associatively, so the scan gives each row the state that reading one symbol after the other
 would; the map of a row that no text leads to may be anything. The weights may have more states than
 the machine, and several for one of its states.
+
+Machines over spans (`model/span_machine.py`) are read in the same way, with the `)` for the end and
+inner spans for letters: an inner span is read as its value, and a value is a letter, so what a span
+may have in it is among what has been gone through.
 """
 
 from collections import deque
@@ -25,7 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.bounds import MOST_CASES, MOST_NUMBERS, require
-from exactformer.domains.machines import NO_STATE, Machine
+from exactformer.domains.machines import NO_STATE, Machine, ReadByMachine
+from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.symbols import CLOSE, OPEN
 from exactformer.verify.findings import Findings
 from exactformer.verify.rounding import SUBNORMAL, Outputs, perceptrons
 from exactformer.verify.rows import Fault, look_up
@@ -37,10 +43,30 @@ Pair = tuple[int, int]  # a state of the weights and one of the machine
 
 
 def check(machine: Machine, weights: Sequence[tuple[Arrays, str | None]]) -> list[Findings]:
-    return [_check(machine, arrays, str(activation)) for arrays, activation in weights]
+    """The conditions for a machine over a text, for many weights."""
+    name = "the gate of the key is 1 on every token"
+    return [
+        _check(machine, arrays, str(activation), {name: bool((arrays["G_K"] == 1).all())})
+        for arrays, activation in weights
+    ]
 
 
-def _check(machine: Machine, arrays: Arrays, activation: str) -> Findings:
+def check_spans(
+    domain: SpanMachine, weights: Sequence[tuple[Arrays, str | None]]
+) -> list[Findings]:
+    """The conditions for a machine over spans, for many weights."""
+    right = np.zeros(len(domain.vocabulary), dtype=np.int64)
+    right[OPEN], right[CLOSE] = 1, -1
+    name = "the gate is +1 on '(', -1 on ')', 0 elsewhere"
+    return [
+        _check(domain, arrays, str(activation), {name: bool((arrays["G_PE"] == right).all())})
+        for arrays, activation in weights
+    ]
+
+
+def _check(
+    machine: ReadByMachine, arrays: Arrays, activation: str, gates: dict[str, bool]
+) -> Findings:
     D = len(machine.vocabulary)
     W = len(_inputs(arrays)) - D
     require(f"rows of {machine.name!r} to be listed", D * W, MOST_CASES)
@@ -52,8 +78,7 @@ def _check(machine: Machine, arrays: Arrays, activation: str) -> Findings:
     rows = np.array([token * W + state for state, token in sorted(product.rows)], dtype=np.int64)
     outputs = _outputs(every[rows].astype(np.int64), arrays, activation)
     wrong = tuple(product.faults)
-    conditions = {
-        "the gate of the key is 1 on every token": bool((arrays["G_K"] == 1).all()),
+    conditions = gates | {
         "in all states that a text leads to, answers and next states are the machine's": not wrong,
         "every output is farther from the threshold than rounding can move it": outputs.smallest
         > outputs.error,
@@ -88,7 +113,7 @@ class _Product:
                text, which is None as it is no end of one, nothing.
     """
 
-    machine: Machine
+    machine: ReadByMachine
     positive: NDArray
     rows: set[Pair] = field(default_factory=set)
     faults: list[Fault] = field(default_factory=list)
@@ -113,7 +138,7 @@ class _Product:
                     if reached not in self.before:
                         self.before[reached] = (pair, token)
                         waiting.append(reached)
-                elif machine.answers_at_end or self._after(following):
+                elif machine.end is not None or self._after(following):
                     self._add_fault(pair, token, following)
 
     def _symbols(self, pair: Pair | None, true: int) -> Iterator[tuple[int, int]]:
@@ -121,16 +146,21 @@ class _Product:
         with NO_STATE. No text is empty.
         """
         machine = self.machine
-        for token, following in enumerate(machine.transitions[true]):
+        for token, following in enumerate(machine.next_states[true].tolist()):
             if following != NO_STATE and self.ways_to_end[following] is not None:
                 yield token, following
-        if pair is not None and machine.end is not None and machine.outputs[true] is not None:
+        if pair is not None and machine.end is not None and self._may_end(true):
             yield machine.end, NO_STATE
+
+    def _may_end(self, true: int) -> bool:
+        """Whether the machine may have read its last symbol in this state."""
+        end = self.machine.end
+        return end is None or bool(self.machine.output_ids[true, end] >= 0)
 
     def _after(self, true: int) -> tuple[int, ...]:
         """A symbol that may follow in this state of a machine that answers each; none if none."""
-        allowed = [t for t, q in enumerate(self.machine.transitions[true]) if q != NO_STATE]
-        return tuple(allowed[:1])
+        allowed = np.flatnonzero(self.machine.next_states[true] != NO_STATE)
+        return tuple(allowed[:1].tolist())
 
     def _add_fault(self, pair: Pair | None, token: int, following: int) -> None:
         """A text on which the row of this pair and token shows: the shortest one that leads there,
@@ -145,22 +175,22 @@ class _Product:
             shown = "the end"
         else:
             shown = machine.vocabulary[token]
-            on = self.ways_to_end[following] if machine.answers_at_end else self._after(following)
+            ways = self.ways_to_end
+            on = self._after(following) if machine.end is None else ways[following]
             ids += [token, *(on or ())]
-        ids = ids if machine.read == "left" else ids[::-1]
-        text = ("" if machine.packs else " ").join(machine.vocabulary[i] for i in ids)
-        self.faults.append(Fault(f"{shown} in {text}", tuple(ids)))
+        text = machine.text_of(ids)
+        words = ("" if machine.packs else " ").join(machine.vocabulary[i] for i in text)
+        self.faults.append(Fault(f"{shown} in {words}", text))
 
     @cached_property
     def ways_to_end(self) -> list[tuple[int, ...] | None]:
         """The shortest symbols from each state of the machine to a state in which a text may end;
         None if there are none.
         """
-        machine = self.machine
-        ends = [not machine.answers_at_end or row is not None for row in machine.outputs]
+        ends = [*map(self._may_end, range(len(self.machine.states)))]
         ways: list[tuple[int, ...] | None] = [() if end else None for end in ends]
         into: list[list[Pair]] = [[] for _ in ways]  # by state: those before it, with the symbol
-        for state, row in enumerate(machine.transitions):
+        for state, row in enumerate(self.machine.next_states.tolist()):
             for token, following in enumerate(row):
                 if following != NO_STATE:
                     into[following].append((state, token))

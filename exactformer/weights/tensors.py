@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
-from exactformer.domains.machines import Machine
+from exactformer.domains.machines import Machine, ReadByMachine
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of
 
 Arrays = dict[str, NDArray]  # tensors by name
@@ -142,9 +143,10 @@ def _check_levels(algebra: Algebra, arrays: Arrays) -> None:
 
 
 MACHINE_GATES = {"G_K": TensorSpec("tokens", "int8", "float32")}  # `model/machine.py`
+SPAN_MACHINE_GATES = {"G_PE": TensorSpec("tokens", "int8", "float32")}  # `model/span_machine.py`
 
 
-def _machine_sizes(machine: Machine, arrays: Arrays) -> Sizes:
+def _machine_sizes(machine: ReadByMachine, arrays: Arrays) -> Sizes:
     """The sizes of tensors for a machine: the feedforward has an input and an output for each token
     and then for each state, of which there may be more than the machine has.
     """
@@ -163,4 +165,5 @@ def _machine_sizes(machine: Machine, arrays: Arrays) -> Sizes:
 CONTENTS = {  # by kind
     Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_levels),
     Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
+    SpanMachine.kind: Contents(SPAN_MACHINE_GATES, _machine_sizes, lambda domain, arrays: None),
 }
