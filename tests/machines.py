@@ -6,6 +6,7 @@ import numpy as np
 
 from exactformer.domains.expression import Expression
 from exactformer.domains.machines import NO_STATE, Machine
+from exactformer.domains.span_machines import SpanMachine
 
 
 def random_machine(rng: np.random.Generator, most_states: int = 6) -> Machine:
@@ -32,6 +33,18 @@ def random_machine(rng: np.random.Generator, most_states: int = 6) -> Machine:
             read = str(rng.choice(["left", "right"]))
             symbols = tuple("01c"[:k])
             return Machine("random", symbols, names, transitions, outputs, read=read)  # type: ignore[arg-type]
+
+
+def random_span_machine(rng: np.random.Generator) -> SpanMachine:
+    """A random machine that allows every symbol in every state."""
+    n, values, others = rng.integers(1, 8), rng.integers(1, 5), rng.integers(0, 4)
+    symbols = "abcd"[:values] + "+*!"[:others]
+    table = rng.integers(n, size=(n, len(symbols)))
+    outputs = [str(rng.choice([*symbols[:values]])) for _ in range(n)]
+    machine = Machine.from_rule(
+        "random", symbols, 0, lambda q, x: int(table[q, symbols.index(x)]), lambda q: outputs[q]
+    )
+    return SpanMachine(machine)
 
 
 def _reached(table: np.ndarray) -> list[int]:

@@ -23,21 +23,9 @@ from exactformer.domains.syntax import parse
 from exactformer.model.predict import outcomes, predict
 from exactformer.verify import proof
 from tests.in_process import run_here
-from tests.machines import mutated, split
+from tests.machines import mutated, random_span_machine, split
 
 Tree = Any  # a symbol, or a list of trees
-
-
-def random_span_machine(rng: np.random.Generator) -> SpanMachine:
-    """A random machine that allows every symbol in every state."""
-    n, values, others = rng.integers(1, 8), rng.integers(1, 5), rng.integers(0, 4)
-    symbols = "abcd"[:values] + "+*!"[:others]
-    table = rng.integers(n, size=(n, len(symbols)))
-    outputs = [str(rng.choice([*symbols[:values]])) for _ in range(n)]
-    machine = Machine.from_rule(
-        "random", symbols, 0, lambda q, x: int(table[q, symbols.index(x)]), lambda q: outputs[q]
-    )
-    return SpanMachine(machine)
 
 
 def tree_of(text: ef.Expression) -> Tree:

@@ -91,7 +91,6 @@ LAYERS: dict[str, Layer] = {
         span_machine.steps,
         taps=("A", "H", "F", "c", "u", "top", "P", "Y", "X"),
         flat=frozenset({"H", "F", "c", "u", "top", "Y"}),
-        proved=True,
     ),
 }
 

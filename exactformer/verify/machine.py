@@ -129,7 +129,8 @@ class _Product:
             for token, following in self._symbols(pair, true):
                 self.rows.add((state, token))
                 given, ahead = np.split(self.positive[token, state], [D])
-                if not np.array_equal(given, np.arange(D) == machine.output_ids[true, token]):
+                answer = np.arange(D) == machine.output_ids[true, token]
+                if self.is_written(token) and not np.array_equal(given, answer):
                     self._add_fault(pair, token, following)
                 elif following == NO_STATE:
                     continue
@@ -140,6 +141,10 @@ class _Product:
                         waiting.append(reached)
                 elif machine.end is not None or self._after(following):
                     self._add_fault(pair, token, following)
+
+    def is_written(self, token: int) -> bool:
+        """Whether the tokens that the weights give at this one are written."""
+        return token == self.machine.end or not isinstance(self.machine, SpanMachine)
 
     def _symbols(self, pair: Pair | None, true: int) -> Iterator[tuple[int, int]]:
         """The symbols that may follow in some text, each with the machine's next state; and the end
