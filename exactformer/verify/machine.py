@@ -46,7 +46,7 @@ def check(machine: Machine, weights: Sequence[tuple[Arrays, str | None]]) -> lis
     """The conditions for a machine over a text, for many weights."""
     name = "the gate of the key is 1 on every token"
     return [
-        _check(machine, arrays, str(activation), {name: bool((arrays["G_K"] == 1).all())})
+        _check(machine, arrays, str(activation), {name: bool((arrays["G_K"] == 1).all())}, False)
         for arrays, activation in weights
     ]
 
@@ -59,13 +59,13 @@ def check_spans(
     right[OPEN], right[CLOSE] = 1, -1
     name = "the gate is +1 on '(', -1 on ')', 0 elsewhere"
     return [
-        _check(domain, arrays, str(activation), {name: bool((arrays["G_PE"] == right).all())})
+        _check(domain, arrays, str(activation), {name: bool((arrays["G_PE"] == right).all())}, True)
         for arrays, activation in weights
     ]
 
 
 def _check(
-    machine: ReadByMachine, arrays: Arrays, activation: str, gates: dict[str, bool]
+    machine: ReadByMachine, arrays: Arrays, activation: str, gates: dict[str, bool], only_end: bool
 ) -> Findings:
     D = len(machine.vocabulary)
     W = len(_inputs(arrays)) - D
@@ -73,7 +73,7 @@ def _check(
     require(f"numbers of {D * W} rows of {machine.name!r}", D * W * (D + W), MOST_NUMBERS)
     every = np.hstack([np.repeat(np.eye(D), W, axis=0), np.tile(np.eye(W), (D, 1))])
     positive = _outputs(every.astype(np.int64), arrays, activation).positive
-    product = _Product(machine, positive.reshape(D, W, D + W))
+    product = _Product(machine, positive.reshape(D, W, D + W), only_end)
     product.explore()
     rows = np.array([token * W + state for state, token in sorted(product.rows)], dtype=np.int64)
     outputs = _outputs(every[rows].astype(np.int64), arrays, activation)
@@ -108,6 +108,7 @@ class _Product:
     """The pairs of states that texts lead to.
 
     positive   which outputs are above the threshold, by token and state of the weights.
+    only_end   whether no tokens are written but those given at the end.
     rows       state of the weights and token of each row that is reached.
     before     for each pair, the pair before it and the token between them; for the beginning of a
                text, which is None as it is no end of one, nothing.
@@ -115,6 +116,7 @@ class _Product:
 
     machine: ReadByMachine
     positive: NDArray
+    only_end: bool
     rows: set[Pair] = field(default_factory=set)
     faults: list[Fault] = field(default_factory=list)
     before: dict[Pair | None, tuple[Pair | None, int]] = field(default_factory=dict)
@@ -144,7 +146,7 @@ class _Product:
 
     def is_written(self, token: int) -> bool:
         """Whether the tokens that the weights give at this one are written."""
-        return token == self.machine.end or not isinstance(self.machine, SpanMachine)
+        return token == self.machine.end or not self.only_end
 
     def _symbols(self, pair: Pair | None, true: int) -> Iterator[tuple[int, int]]:
         """The symbols that may follow in some text, each with the machine's next state; and the end
