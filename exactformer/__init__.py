@@ -8,17 +8,21 @@ from exactformer.domains.catalog import (
     arithmetic_plain,
     boolean,
     boolean_plain,
+    find_domain,
     listops,
 )
 from exactformer.domains.definition import load_algebra
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
 from exactformer.domains.formats.syntaxes import parse
+from exactformer.domains.kinds import load_domain
+from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
 from exactformer.domains.program import Program
 from exactformer.domains.program_syntax import parse_program
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.strahler import strahler
 
 if TYPE_CHECKING:
@@ -37,9 +41,11 @@ __all__ = [
     "Expression",
     "ExpressionError",
     "Level",
+    "Machine",
     "Model",
     "Operator",
     "Program",
+    "SpanMachine",
     "arithmetic",
     "arithmetic_plain",
     "boolean",
@@ -50,9 +56,11 @@ __all__ = [
     "draw",
     "draw_balanced",
     "enumerate_depth",
+    "find_domain",
     "listops",
     "load",
     "load_algebra",
+    "load_domain",
     "oracle",
     "parse",
     "parse_program",
