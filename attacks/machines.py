@@ -162,4 +162,4 @@ def _can_end(machine: ReadByMachine, state: int) -> bool:
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--only", type=int, help="repeat this machine")
-    run_alone(attack, count=5_000, parser=options)
+    run_alone(attack, count=6_000, parser=options)
