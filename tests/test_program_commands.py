@@ -59,6 +59,48 @@ def test_a_mistake_is_status_2_with_nothing_on_standard_output(command):
     assert json.loads(json_said)["column"] == 5
 
 
+@pytest.mark.parametrize("command", ["eval", "trace", "certify"])
+def test_a_mistake_in_a_file_is_told_with_its_name(command, tmp_path):
+    path = tmp_path / "half.txt"
+    path.write_bytes(b"a=1;\r\nb=(a&c);\r\n")
+    status, printed, said = run_here([command, "boolean", "--program", str(path)])
+    problem = "line 2, column 6: 'c' is used, but never defined\n  b=(a&c);\n       ^\n"
+    assert (status, printed, said) == (2, "", f"exactformer: {path}: {problem}")
+    json_said = run_here([command, "boolean", "--program", str(path), "--json"])[2]
+    assert (json.loads(json_said)["line"], json.loads(json_said)["column"]) == (2, 6)
+
+
+def test_a_file_of_another_editor(tmp_path):
+    """A byte order mark, line ends of Windows, comments."""
+    text = HALF_ADDER.replace(" ", "\r\n").replace(";", "; # ; (\r\n")
+    path = tmp_path / "half.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert run_here(["eval", "boolean", "--program", str(path)]) == (0, "sum=1\n", "")
+    asked = ["eval", "boolean", "--program", "-"]
+    assert run_here(asked, b"\xef\xbb\xbf" + text.encode()) == (0, "sum=1\n", "")
+
+
+MANY = 100_000
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_hundred_thousand_statements_in_a_chain(turned):
+    statements = ["x0=1;", *(f"x{i + 1}=(~x{i});" for i in range(MANY))]
+    text = "".join(reversed(statements) if turned else statements)
+    asked = ["eval", "boolean", "--program", "-"]
+    assert run_here(asked, text.encode()) == (0, f"x{MANY}=1\n", "")
+
+
+@pytest.mark.parametrize("engine", ["fast", "model"])
+def test_a_name_that_is_used_a_hundred_thousand_times(engine):
+    once = "a=1;o=" + "(" * MANY + "a" + "|a)" * MANY + ";"
+    each = "a=1;" + "".join(f"x{i}=(~a);" for i in range(MANY))
+    asked = ["eval", "boolean", "--program", "-", "--engine", engine, "--outputs"]
+    by = ["--iterations", "log"] if engine == "model" else []
+    assert run_here([*asked, "o", *by], once.encode()) == (0, "o=1\n", "")
+    assert run_here([*asked, "x7", *by], each.encode()) == (0, "x7=0\n", "")
+
+
 @pytest.mark.parametrize(
     "more",
     [["(1&0)"], ["--file", "-"], ["--syntax", "python"], ["--outputs", "z"], ["--ray", "auto"]],

@@ -64,6 +64,14 @@ def test_names_of_a_prefix_algebra():
         ef.parse_program(ef.listops(), "a=1;b=[ MAX a 2 );")
 
 
+def test_a_name_that_is_too_long_to_be_misspelt():
+    """Comparing two such names would take hours, and the message would hold one of them."""
+    long = "".join("xy"[i * i // 7 % 2] for i in range(200_000))
+    with pytest.raises(ef.ExpressionError) as raised:
+        ef.parse_program(ef.boolean(), f"{long}=1;y=(~{long[::-1]}z);")
+    assert raised.value.problem.endswith("...' is used, but never defined")
+
+
 def test_no_more_statements_than_the_bound(monkeypatch):
     monkeypatch.setattr(program_syntax, "MOST_STATEMENTS", 2)
     with pytest.raises(ValueError, match="statements of a program: expected 2 at most, found 3"):

@@ -11,6 +11,7 @@ from exactformer.domains.bounds import LONGEST_TEXT, require
 
 PART = 1 << 22  # bytes of a file that are read at once
 SHOWN = 40  # characters of a value that a message shows
+LONGEST_WORD = 100  # characters of a word for which another one that may have been meant is sought
 LARGEST_NUMBER = 1e300  # excludes infinity and NaN, and fits into a float
 
 
@@ -74,7 +75,10 @@ def listed(words: Sequence[str], last: str = "or") -> str:
 
 def suggestion(word: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown word: the known word that may have been meant."""
-    close = difflib.get_close_matches(str(word), list(known), n=1)
+    if len(str(word)) > LONGEST_WORD:  # comparing takes as long as the product of the lengths
+        return ""
+    near = [other for other in known if len(other) <= LONGEST_WORD]
+    close = difflib.get_close_matches(str(word), near, n=1)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 

@@ -21,7 +21,8 @@ class ExpressionError(ValueError):
         self.offset = offset
         self.line = first_line + before.count("\n")
         self.column = offset - line_start + 1
-        excerpt = _window(text[line_start : line_end if line_end >= 0 else None], self.column - 1)
+        line = text[line_start : line_end if line_end >= 0 else None].removesuffix("\r")
+        excerpt = _window(line, self.column - 1)
         self.place = {"line": self.line, "column": self.column} if byte is None else {"byte": byte}
         place = ", ".join(f"{name} {number}" for name, number in self.place.items())
         super().__init__(f"{place}: {problem}\n{excerpt}")

@@ -1,6 +1,7 @@
 """Values of programs, with the same choice of engines as for expressions (`values.py`)."""
 
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,9 @@ from exactformer.domains.bounds import LONGEST_TEXT
 from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import read_bytes, show
 from exactformer.domains.domain import Domain
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.expression import Expression
+from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.program import Program
 from exactformer.domains.program_syntax import parse_program
 from exactformer.domains.symbols import FIRST_VALUE
@@ -66,13 +69,17 @@ def program_of(domain: Domain, source: Source, outputs: Sequence[str] | None = N
 
 
 def read_program(domain: Domain, path: Path, outputs: Sequence[str] | None = None) -> Program:
-    """Read a program from a file; `-` is standard input."""
+    """Read a program from a file; `-` is standard input. A mistake is told with the file's name."""
     if str(path) != "-":
-        return parse_program(domain, read_bytes(path), outputs)
+        text = read_bytes(path).removeprefix(BOM_UTF8)
+        try:
+            return parse_program(domain, text, outputs)
+        except ExpressionError as error:
+            raise BadLines(str(path), [str(error)], 1, error.place) from None
     text = sys.stdin.buffer.read(LONGEST_TEXT + 1)
     if len(text) > LONGEST_TEXT:
         raise ValueError(f"standard input: expected {LONGEST_TEXT} bytes at most, found more")
-    return parse_program(domain, text, outputs)
+    return parse_program(domain, text.removeprefix(BOM_UTF8), outputs)
 
 
 def run_program(
