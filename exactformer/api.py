@@ -236,10 +236,17 @@ class Model(Remembering, OfDomain):
         evaluator = Evaluator(self.domain, self._loaded, engine, iterations)
         return run_program(evaluator, found, inputs, tell)
 
-    def trace_program(self, program: Source, iterations: Iterations = "depth") -> ProgramTrace:
-        """When each statement of a small program runs, and what it is after each iteration."""
+    def trace_program(
+        self,
+        program: Source,
+        iterations: Iterations = "depth",
+        observe: Callable[[Explained], None] = lambda step: None,
+    ) -> ProgramTrace:
+        """When each statement of a small program runs, and what it is after each iteration;
+        `observe` is shown each iteration of a statement as soon as it is there.
+        """
         self._loaded.require_exact(iterations)
-        return trace_program(program_of(self.domain, program), self.weights, iterations)
+        return trace_program(program_of(self.domain, program), self.weights, iterations, observe)
 
     def module(
         self,

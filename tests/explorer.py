@@ -178,11 +178,13 @@ class Visit:
     def text(self, selector: str) -> str:
         return self.page.locator(selector).inner_text()
 
-    def type(self, expression: str) -> None:
-        """Type into the field, and wait until what is shown is about it."""
+    def type(self, text: str, enter: str = "Enter") -> None:
+        """Type into the field, and wait until what is shown is about it. In a program, Enter alone
+        begins a line.
+        """
         with self.page.expect_response("**/api/trace"):
-            self.page.fill("#expression", expression)
-            self.page.press("#expression", "Enter")
+            self.page.fill("#expression", text)
+            self.page.press("#expression", enter)
         self.page.wait_for_selector("body[aria-busy=false]")  # answered, and drawn
         self.page.press("#expression", "Escape")
 

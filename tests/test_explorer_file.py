@@ -11,6 +11,7 @@ from exactformer.domains.catalog import boolean
 from exactformer.explorer.choices import Choices
 from exactformer.explorer.page import write_trace
 from tests.explorer import NO_BROWSER
+from tests.programs import HALF_ADDER
 
 pytestmark = NO_BROWSER
 
@@ -72,3 +73,20 @@ def test_symbols_that_are_markup_stay_text(visit, tmp_path):
     assert values[2] in visit.tokens("tokens")
     visit.page.keyboard.press("w")
     assert "exact" in visit.text(".certificate")
+
+
+def test_a_program_in_a_file(visit, tmp_path):
+    program, path = tmp_path / "half.txt", tmp_path / "half.html"
+    program.write_text(HALF_ADDER)
+    command = [sys.executable, "-m", "exactformer", "trace", "boolean", "--program", str(program)]
+    done = subprocess.run([*command, "--html", path], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"{path}\n")
+    visit.page.context.set_offline(True)
+    visit.open(path.as_uri(), iteration=2, statement="sum")
+    assert visit.text("#statement") == "sum ="
+    assert visit.tokens("tokens") == list("((1|0)&(~0))")
+    assert visit.page.locator(".wire.read").count() == 3
+    assert visit.page.locator("#kind").is_disabled()
+    assert visit.page.locator("#open").is_hidden()
+    visit.page.keyboard.press("End")
+    assert "as the oracle says" in visit.text("#result")

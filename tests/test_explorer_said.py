@@ -17,6 +17,7 @@ from exactformer.model.layers import LAYERS
 from exactformer.trace import Explained
 from exactformer.trace.runs import EXPLAINED
 from tests.explorer import NO_BROWSER, Visit
+from tests.programs import HALF_ADDER
 
 pytestmark = NO_BROWSER
 
@@ -95,3 +96,27 @@ def test_a_layer_with_a_picture_shows_that(visit, address):
     assert visit.page.locator(".stage-attention").count() == 1
     assert visit.page.locator(".stage-said").count() == 0
     assert visit.page.locator("#events").is_hidden()
+
+
+def test_the_statements_of_a_program_are_drawn_so_too(visit, tmp_path, monkeypatch):
+    """What the steps of each statement say is drawn, as for an expression."""
+    monkeypatch.setitem(NOTATIONS, "toy", type("Toy", (Infix,), {"layer": "toy"})("toy"))
+    monkeypatch.setitem(LAYERS, "toy", LAYERS["depth"])
+    monkeypatch.setitem(COSTS, "toy", COSTS["depth"])
+    monkeypatch.setitem(EXPLAINED, "toy", lambda algebra, step, *states: Change(*states))
+    algebra = replace(ef.boolean(), notation=NOTATIONS["toy"])
+    path = tmp_path / "toy.html"
+    write_trace(path, Choices(algebra, "constructed"), HALF_ADDER, kind="program")
+    visit.open(path.as_uri(), statement="sum")
+    (traced, *_) = ef.construct(algebra).trace_program(HALF_ADDER).statements
+    assert visit.text("#sheet-title") == "Waiting"
+    visit.page.keyboard.press("ArrowRight")
+    for number, step in enumerate(traced.run.steps):
+        wires = visit.page.locator(".stage-wires").count()
+        assert wires == (number == 0)
+        assert visit.page.locator(".label b").all_text_contents()[wires:] == list(step.rows())
+        for row, wanted in enumerate(step.rows().values()):
+            assert cells(visit, row) == ["" if cell == "·" else str(cell) for cell in wanted]
+        events = [*step.events(algebra)]
+        assert visit.page.locator("#events li").all_text_contents() == events
+        visit.page.keyboard.press("ArrowRight")

@@ -41,7 +41,11 @@ def test_models(client):
         assert algebra["vocabulary"] == list(expected.vocabulary)
         learned = f"{name}/7520" if plain else "7520"
         assert {"constructed", "constructed/table", learned, "random/0"} <= set(algebra["weights"])
-        assert trace(client, algebra["example"], algebra["name"]).status_code == 200
+        for kind, text in algebra["examples"].items():
+            asked = {"algebra": algebra["name"], "weights": "constructed", kind: text}
+            answer = client.post("/api/trace", json=asked)
+            assert answer.status_code == 200
+            assert answer.json()["value"] == answer.json()["expected"]
 
 
 def says(answer: dict[str, Any]) -> list[tuple[dict[str, list[Any]], list[str]]]:

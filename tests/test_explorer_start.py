@@ -81,7 +81,7 @@ def test_an_algebra_of_ones_own():
     choices = Choices(own)
     assert choices.first == (own.name, "constructed")
     subject = choices.subject(own.name, "constructed")
-    example = answers.models(choices)["algebras"][-1]["example"]
+    example = answers.models(choices)["algebras"][-1]["examples"]["expression"]
     answer = answers.trace(subject, example)
     assert answer["value"] == answer["expected"]
     assert choices.weights(own.name)[-1] == "random/0"

@@ -22,6 +22,7 @@ from exactformer.cli.app import (
 )
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.domain import Domain as AnyDomain
+from exactformer.domains.program import Program
 from exactformer.domains.syntax import parse
 from exactformer.model.iterations import Iterations, most_iterations, require_feasible
 
@@ -52,38 +53,46 @@ def trace(
         given = "neither" if program is None else "both"
         raise BadParameter(f"expected an expression or --program FILE, found {given}")
     if program is not None:
-        if html is not None:
-            raise BadParameter("--html is for an expression, found --program")
-        _trace_program(domain, program, weights, by, None if no_limit else MOST_TRACED, as_json)
-        return
-    assert expression is not None
-    parsed = parse(domain, expression)
+        from exactformer.evaluation.programs import read_program
+
+        read = read_program(domain, program)
+    else:
+        read = parse(domain, str(expression))
     if html is not None:
         from exactformer.explorer.choices import Choices
         from exactformer.explorer.page import write_trace
 
-        write_trace(html, Choices(parsed.algebra, weights), expression, by)
+        kind = "expression" if program is None else "program"
+        text = expression or str(read).rstrip()
+        write_trace(html, Choices(read.algebra, weights), text, by, kind)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
+        return
+    if isinstance(read, Program):
+        _trace_program(domain, read, weights, by, None if no_limit else MOST_TRACED, as_json)
         return
     from exactformer.api import load
     from exactformer.host.progress import bar
 
-    require_feasible(parsed, None if no_limit else MOST_TRACED, iterations=by)
-    model, most = load(weights, domain), most_iterations(parsed, by)
+    require_feasible(read, None if no_limit else MOST_TRACED, iterations=by)
+    model, most = load(weights, domain), most_iterations(read, by)
     number = count_from(1)
     with bar() as tell:
-        steps = model.trace(parsed, by, lambda step: tell("iterations", next(number), most))
+        steps = model.trace(read, by, lambda step: tell("iterations", next(number), most))
     print(json.dumps(steps.to_dict(), ensure_ascii=False) if as_json else steps)
 
 
 def _trace_program(
-    domain: AnyDomain, path: Path, weights: str, by: Iterations, most: int | None, as_json: bool
+    domain: AnyDomain,
+    program: Program,
+    weights: str,
+    by: Iterations,
+    most: int | None,
+    as_json: bool,
 ) -> None:
     """Show when each statement of a program runs, and what it is after each iteration."""
     from exactformer.api import load
-    from exactformer.evaluation.programs import read_program, require_feasible_program
+    from exactformer.evaluation.programs import require_feasible_program
 
-    program = read_program(domain, path)
     require_feasible_program(program, most, by)
     shown = load(weights, domain).trace_program(program, by)
     print(json.dumps(shown.to_dict(), ensure_ascii=False) if as_json else shown)

@@ -1,20 +1,30 @@
 """The JSON that the page works with, as plain data: from the server, or written into a file.
 
 models    {"first": {"algebra", "weights"}, "limits": {...}, "algebras": [{"name", "layers",
-          "vocabulary", "kinds": the type of each token, "weights": names, "example"}]}
+          "vocabulary", "kinds": the type of each token, "weights": names, "examples": a text of
+          each kind in TRACED}]}
 trace     what `exactformer trace --json` prints ("expression", "steps", "value"), and "layer", its
           name; "said": of each step {"rows": {name: a cell for each position}, "events":
           sentences}, as the text of the trace has them; "algebra", "weights", "iterations",
           "depth", "tokens" at the start, "parenthesized": those with the parentheses that
           precedence stands for, and "expected": the oracle's value
+          of a program, with "program" in place of "expression": "algebra", "weights",
+          "iterations"; "value" and "expected": of all results; "statements": of each {"name",
+          "text", "tokens" with names in their places, "start", "end", "reads", "states", "value",
+          "expected", "trace": the number of its own}; "traces": of expressions, as above;
+          "wires": of each use of a name the numbers of two statements, the one that defines it
+          and the one that uses it
 weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "arrays":
           {name: {"shape", "numbers": at most the first 2,000 rows and columns}}, with NAME_logits
           beside a discrete NAME, "certificate": what `exactformer certify --json` prints, less
           the algebra; or {"verdict": "unfinished", "seconds"} where it takes longer than that}
-sample    {"expression", "value", "tokens"}: a random expression of an exact depth, from a seed
+sample    {"expression", "value", "tokens"}: a random expression of an exact depth, from a seed;
+          or, with "program" in place of "expression", a program of so many statements
 """
 
 import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -22,13 +32,17 @@ import numpy as np
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import EMPTY, Expression
-from exactformer.domains.reference import evaluate
+from exactformer.domains.program import Program
+from exactformer.domains.program_sampling import draw_program
+from exactformer.domains.program_syntax import parse_program
+from exactformer.domains.reference import evaluate, evaluate_program
 from exactformer.domains.sampling import draw, mean_tokens
+from exactformer.domains.symbols import FIRST_VALUE
 from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
 from exactformer.explorer.choices import Choices, Subject
 from exactformer.model.iterations import Iterations, values_tried
-from exactformer.trace import EMPTY_POSITION, Explained
+from exactformer.trace import EMPTY_POSITION, Explained, Trace
 from exactformer.trace.palette import kind_of
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
@@ -38,6 +52,7 @@ MOST_SECONDS = 10  # for a trace
 MOST_TRIED = 60_000_000  # numbers of every value in every position: up to ten seconds
 MOST_ROWS = 2_000  # and columns of a matrix
 DEEPEST = 1_000  # of a random expression
+MOST_DRAWN = 200  # statements of a random program
 
 EXAMPLES = {  # the paper's, where a task is its own; any other algebra starts with a random one
     "boolean": "((1|0)&(~0))",
@@ -47,6 +62,14 @@ EXAMPLES = {  # the paper's, where a task is its own; any other algebra starts w
     "arithmetic-plain": "1+2*3+4*(5+6)*7",
 }
 EXAMPLE_DEPTH = 3
+PROGRAMS = {  # a half adder; and names that are used more than once
+    "boolean": "sum = ((a|b)&(~carry));\ncarry = (a&b);\na = 1;\nb = 0;",
+    "arithmetic": "y = ((x*x)+(3*x));\nx = (2+5);",
+    "listops": "most = [ MAX a b last ];\na = [ MIN b 8 ];\nb = [ SM 4 7 6 ];\nlast = [ SM a b ];",
+    "boolean-plain": "sum = (a|b)&~carry;\ncarry = a&b;\na = 1;\nb = 0;",
+    "arithmetic-plain": "y = x*x + 3*x + 1;\nx = 2 + 5;",
+}
+EXAMPLE_STATEMENTS = 6
 
 
 class TooLarge(ValueError):
@@ -63,24 +86,37 @@ def models(choices: Choices, only: Subject | None = None) -> dict[str, Any]:
     )
     return {
         "first": {"algebra": algebra, "weights": weights},
-        "limits": {"characters": MOST_CHARACTERS, "tokens": MOST_TOKENS, "depth": DEEPEST},
+        "limits": {
+            "characters": MOST_CHARACTERS,
+            "tokens": MOST_TOKENS,
+            "depth": DEEPEST,
+            "statements": MOST_DRAWN,
+        },
         "algebras": [_algebra(choices, name, weights) for name, weights in offered.items()],
     }
 
 
 def _algebra(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
     algebra = choices.algebra(name)
-    example = EXAMPLES.get(name) or str(
-        draw(algebra, EXAMPLE_DEPTH, 1, np.random.default_rng(0))[0]
-    )
     return {
         "name": name,
         "layers": sorted({algebra.layer(iterations) for iterations in get_args(Iterations)}),
         "vocabulary": list(algebra.vocabulary),
         "kinds": [kind_of(algebra, symbol) for symbol in algebra.vocabulary],
         "weights": weights,
-        "example": example,
+        "examples": _examples(algebra, name),
     }
+
+
+def _examples(algebra: Algebra, name: str) -> dict[str, str]:
+    """A text of each kind; no program where a symbol has `;` in it, so that there are none."""
+    rng = np.random.default_rng(0)
+    texts = {"expression": EXAMPLES.get(name) or str(draw(algebra, EXAMPLE_DEPTH, 1, rng)[0])}
+    with suppress(ValueError):
+        program = PROGRAMS.get(name) or str(draw_program(algebra, EXAMPLE_STATEMENTS, rng))
+        parse_program(algebra, program)
+        texts["program"] = program.rstrip()
+    return texts
 
 
 def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict[str, Any]:
@@ -88,35 +124,93 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
     expression, TooLarge for one that is too long to draw, and a ValueError for iterations by the
     logarithm with weights that are not exact.
     """
+    _require_short(text)
+    expression = parse(subject.model.algebra, text)
+    _require_small("expression", [expression], iterations)
+    traced = subject.model.trace(expression, iterations, _Budget())
+    return _of(subject, iterations) | _traced(expression, traced, iterations)
+
+
+def trace_program(subject: Subject, text: str, iterations: Iterations = "depth") -> dict[str, Any]:
+    """The same for a program, with the trace of each statement from where it has its values on."""
+    _require_short(text)
+    program = parse_program(subject.model.algebra, text)
+    uses = np.diff(program.first_uses).tolist()
+    some = [program.expression(i, [FIRST_VALUE] * count) for i, count in enumerate(uses)]
+    _require_small("program", some, iterations)
+    traced = subject.model.trace_program(program, iterations, _Budget())
+    expected = evaluate_program(program)
+    different = {str(statement.became): statement for statement in traced.statements}
+    number = {text: i for i, text in enumerate(different)}
+    statements = [
+        statement.to_dict()
+        | {"tokens": statement.tokens, "expected": expected[statement.name]}
+        | {"trace": number[str(statement.became)]}
+        for statement in traced.statements
+    ]
+    return _of(subject, iterations) | {
+        "program": text,
+        "statements": statements,
+        "traces": [_traced(s.became, s.run, iterations) for s in different.values()],
+        "wires": [[*wire] for wire in traced.wires],
+        "value": _results(program, {s.name: s.value for s in traced.statements}),
+        "expected": _results(program, expected),
+    }
+
+
+# What is traced, by the kind of text that a request has.
+TRACED: dict[str, Callable[[Subject, str, Iterations], dict[str, Any]]] = {
+    "expression": trace,
+    "program": trace_program,
+}
+
+
+def _require_short(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise TooLarge(
             f"this text has {len(text):,} characters, too many to draw: "
             f"the page takes {MOST_CHARACTERS:,}"
         )
-    expression = parse(subject.model.algebra, text)
-    if len(expression) > MOST_TOKENS:
+
+
+def _require_small(kind: str, expressions: list[Expression], iterations: Iterations) -> None:
+    """Refuse an expression, or the statements of a program, with too much to draw or to try."""
+    tokens = sum(map(len, expressions))
+    if tokens > MOST_TOKENS:
         raise TooLarge(
-            f"this expression has {len(expression):,} tokens, too many to draw: the page takes "
+            f"this {kind} has {tokens:,} tokens, too many to draw: the page takes "
             f"{MOST_TOKENS:,}; exactformer eval has no such limit"
         )
-    values = values_tried(expression, iterations)
-    if len(expression) * values**2 > MOST_TRIED:
+    values = max(values_tried(expression, iterations) for expression in expressions)
+    if tokens * values**2 > MOST_TRIED:
         raise TooLarge(
             f"too large to draw: {values:,} values would be tried in each of "
-            f"{len(expression):,} positions; exactformer eval has no such limit"
+            f"{tokens:,} positions; exactformer eval has no such limit"
         )
-    algebra, traced = expression.algebra, subject.model.trace(expression, iterations, _Budget())
+
+
+def _of(subject: Subject, iterations: Iterations) -> dict[str, Any]:
+    """What a trace is of."""
+    names = {"algebra": subject.algebra_name, "weights": subject.weights_name}
+    return names | {"iterations": iterations}
+
+
+def _traced(expression: Expression, traced: Trace[Any], iterations: Iterations) -> dict[str, Any]:
+    algebra = expression.algebra
     return traced.to_dict() | {
         "layer": algebra.layer(iterations),
         "said": [{"rows": s.rows(), "events": [*s.events(algebra)]} for s in traced.steps],
-        "algebra": subject.algebra_name,
-        "weights": subject.weights_name,
-        "iterations": iterations,
         "depth": expression.depth,
         "tokens": _symbols(expression),
         "parenthesized": _symbols(expression.parenthesized),
         "expected": evaluate(expression),
     }
+
+
+def _results(program: Program, values: Mapping[str, str]) -> str:
+    """The values of a program's results, as the command line prints them, on one line."""
+    names = (program.names[i] for i in program.outputs)
+    return " ".join(f"{name}={values[name]}" for name in names)
 
 
 def _symbols(expression: Expression) -> list[str]:
@@ -182,3 +276,26 @@ def sample(algebra: Algebra, depth: int, seed: int) -> dict[str, Any]:
         f"expressions of depth {depth} have about {tokens:,.0f} tokens, too many to draw: "
         f"the page takes {MOST_TOKENS:,}"
     )
+
+
+def sample_program(algebra: Algebra, statements: int, seed: int) -> dict[str, Any]:
+    """Draw a random program that is short enough for the page."""
+    if not 1 <= statements <= MOST_DRAWN:
+        raise ValueError(f"expected statements from 1 to {MOST_DRAWN}, found {statements}")
+    rng, tokens = np.random.default_rng(seed), list[int]()
+    for _ in range(8):
+        program = draw_program(algebra, statements, rng)
+        text = str(program).rstrip()
+        parse_program(algebra, text)  # there are none if a symbol has `;` in it
+        tokens.append(len(program.ids))
+        if tokens[-1] <= MOST_TOKENS and len(text) <= MOST_CHARACTERS:
+            value = _results(program, evaluate_program(program))
+            return {"program": text, "value": value, "tokens": tokens[-1]}
+    raise TooLarge(
+        f"programs of {statements} statements have {min(tokens):,} tokens and more, too many to "
+        f"draw: the page takes {MOST_TOKENS:,}"
+    )
+
+
+# What is drawn at random, by what a request gives the size of.
+DRAWN = {"depth": sample, "statements": sample_program}

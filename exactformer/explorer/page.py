@@ -37,10 +37,13 @@ SCRIPTS = (
     "span-details.js",
     "said.js",
     "pictures.js",
+    "program.js",
+    "wires.js",
     "matrices.js",
     "player.js",
     "theme.js",
     "choices.js",
+    "view.js",
     "main.js",
 )
 
@@ -62,13 +65,19 @@ def page(data: dict[str, Any] | None = None) -> str:
 
 
 def write_trace(
-    path: Path, choices: Choices, expression: str, iterations: Iterations = "depth"
+    path: Path,
+    choices: Choices,
+    text: str,
+    iterations: Iterations = "depth",
+    kind: str = "expression",
 ) -> None:
-    """The page with the trace of one expression under the weights that were chosen, in one file."""
+    """The page with the trace of one text under the weights that were chosen, in one file. `kind`
+    is what the text is: one of `answers.TRACED`.
+    """
     subject = choices.subject(*choices.first)
     data = {
         "models": answers.models(choices, only=subject),
-        "trace": answers.trace(subject, expression, iterations),
+        "trace": answers.TRACED[kind](subject, text, iterations),
         "weights": answers.weights(subject, certificate_of),
     }
     write_atomically(path, page(data))

@@ -3,9 +3,9 @@
     GET  /             the page
     GET  /api/models   algebras, the names of their weights, limits
     POST /api/trace    {"algebra", "weights", "expression"}, all strings, and, where it is not to be
-                       "depth", "iterations": "log"
+                       "depth", "iterations": "log"; or "program" in place of "expression"
     GET  /api/weights  ?algebra=NAME&weights=NAME
-    GET  /api/sample   ?algebra=NAME&depth=NUMBER&seed=NUMBER
+    GET  /api/sample   ?algebra=NAME&depth=NUMBER&seed=NUMBER, or &statements=NUMBER for a program
 
 `answers.py` says what each answers. An error is JSON too, {"error": text}, with a status from 400
 on; where an expression is malformed it also has "problem", "line", "column", "offset" (in
@@ -68,22 +68,25 @@ def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
 
     async def trace(request: Request) -> Response:
         asked = await _object(request)
-        _expect_keys(asked, {"algebra", "weights", "expression"}, "iterations")
+        kind = next((name for name in answers.TRACED if name in asked), "expression")
+        _expect_keys(asked, {"algebra", "weights", kind}, "iterations")
         for name, value in asked.items():
             if not isinstance(value, str):
                 raise ValueError(f"{name}: expected a string, found {type(value).__name__}")
-        text, by = asked["expression"], asked.get("iterations", "depth")
-        return await compute(lambda: answers.trace(subject(asked), text, by))
+        text, by = asked[kind], asked.get("iterations", "depth")
+        return await compute(lambda: answers.TRACED[kind](subject(asked), text, by))
 
     async def weights(request: Request) -> Response:
         asked = _query(request, {"algebra", "weights"})
         return await wait_for_certificate(lambda: answers.weights(subject(asked), certify))
 
     async def sample(request: Request) -> Response:
-        asked = _query(request, {"algebra", "depth", "seed"})
+        size = next((name for name in answers.DRAWN if name in request.query_params), "depth")
+        asked = _query(request, {"algebra", size, "seed"})
         algebra = asked["algebra"]
-        depth, seed = (_whole(name, asked[name]) for name in ("depth", "seed"))
-        return await compute(lambda: answers.sample(choices.algebra(algebra), depth, seed))
+        number, seed = (_whole(name, asked[name]) for name in (size, "seed"))
+        drawn = answers.DRAWN[size]
+        return await compute(lambda: drawn(choices.algebra(algebra), number, seed))
 
     routes = [
         Route("/", whole_page, methods=["GET"]),

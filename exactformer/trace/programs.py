@@ -1,5 +1,6 @@
 """A recorded run of a program: when each statement ran, and what it was after each iteration."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,13 +9,14 @@ import torch
 
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.bounds import require
-from exactformer.domains.program import Program
+from exactformer.domains.expression import EMPTY, Expression
+from exactformer.domains.program import WIRE, Program
 from exactformer.domains.symbols import FIRST_VALUE
 from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations
 from exactformer.model.wires import run
 from exactformer.trace.runs import trace
-from exactformer.trace.shown import EMPTY_POSITION
+from exactformer.trace.shown import EMPTY_POSITION, Explained, Trace
 
 MOST_TRACED = 2_000  # statements of a program whose run is shown
 WAITS = EMPTY_POSITION
@@ -25,19 +27,35 @@ BECOMES = " > "
 class TracedStatement:
     """A statement's part in a run.
 
+    tokens   what stands in each position before names have their values: tokens, and names.
     start    the iteration after which it has the values of all its names; 0 if it uses none.
     end      the iteration after which it has its own value.
     reads    whether it uses names: then the first of its iterations begins with the wires' reading.
-    states   what it was with these values in place, then after each of its own iterations.
+    became   the expression that it is with these values in place.
+    run      the trace of that, by the layer of the algebra.
     """
 
     name: str
     text: str
+    tokens: list[str]
     start: int
     end: int
     reads: bool
-    states: list[str]
+    became: Expression
+    run: Trace[Any]
     value: str
+
+    @property
+    def states(self) -> list[str]:
+        """What it was with these values in place, then after each of its own iterations."""
+        between = "" if self.became.domain.packs else " "
+        after = [[t for t in step.state if t != EMPTY_POSITION] for step in self.run.steps]
+        return [str(self.became), *map(between.join, after)]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, without the trace of the layer."""
+        names = ("name", "text", "start", "end", "reads", "states", "value")
+        return {name: getattr(self, name) for name in names}
 
     def cell(self, iteration: int) -> str:
         """The text that a picture shows in an iteration; column 0 is what is there at first."""
@@ -45,10 +63,10 @@ class TracedStatement:
             return WAITS
         if iteration > self.end:
             return ""
-        own = iteration - self.start
-        if own == 1 and self.reads and self.states[1:]:  # else a copy, with nothing for the layer
-            return self.states[0] + BECOMES + self.states[1]
-        return self.states[min(own, len(self.states) - 1)]
+        own, states = iteration - self.start, self.states
+        if own == 1 and self.reads and states[1:]:  # else a copy, with nothing for the layer
+            return states[0] + BECOMES + states[1]
+        return states[min(own, len(states) - 1)]
 
 
 @dataclass(frozen=True)
@@ -74,7 +92,7 @@ class ProgramTrace:
         """Plain data, which a picture of wires as arcs and iterations as columns can be made of."""
         return {
             "domain": self.program.domain.name,
-            "statements": [vars(statement) for statement in self.statements],
+            "statements": [statement.to_dict() for statement in self.statements],
             "wires": [[*wire] for wire in self.wires],
             "outputs": self.outputs,
             "iterations": self.iterations,
@@ -103,25 +121,41 @@ class ProgramTrace:
 
 @torch.no_grad()
 def trace_program(
-    program: Program, weights: Gated, iterations: Iterations = "depth"
+    program: Program,
+    weights: Gated,
+    iterations: Iterations = "depth",
+    observe: Callable[[Explained], None] = lambda step: None,
 ) -> ProgramTrace:
     """Run a program without inputs, and trace each statement by its own layer, from the iteration
     on in which it has its names' values. The logarithmic layer requires certified weights.
+    `observe` gets each iteration of a statement at once; statements that become the same expression
+    are traced once.
     """
     require("statements of a program that is traced", len(program), MOST_TRACED)
     if program.inputs:
         raise ValueError(f"expected a program without inputs, found {program.inputs}")
     algebra, ran = algebra_of(program.domain), run(program, weights, iterations=iterations)
     values, texts = ran.values[0].numpy(force=True), program.statements()
-    between, traced = "" if algebra.packs else " ", list[TracedStatement]()
+    runs, traced = dict[bytes, Trace[Any]](), list[TracedStatement]()
     for i, (name, text) in enumerate(texts):
-        tokens = (FIRST_VALUE + values[program.uses(i)]).tolist()
-        steps = trace(algebra, weights, program.expression(i, tokens), iterations)
-        states = [str(program.expression(i, tokens))]
-        for step in steps.steps:
-            states.append(between.join(token for token in step.state if token != EMPTY_POSITION))
-        start, end = int(ran.start[i]), int(ran.end[i])
-        value = algebra.values[values[i]]
-        traced.append(TracedStatement(name, text, start, end, bool(tokens), states, value))
+        uses = program.uses(i)
+        became = program.expression(i, (FIRST_VALUE + values[uses]).tolist())
+        if (key := became.ids.tobytes()) not in runs:
+            runs[key] = trace(algebra, weights, became, iterations, observe)
+        tokens = _with_names(program, i)
+        start, end, value = int(ran.start[i]), int(ran.end[i]), algebra.values[values[i]]
+        reads = len(uses) > 0
+        traced.append(
+            TracedStatement(name, text, tokens, start, end, reads, became, runs[key], value)
+        )
     pairs = np.column_stack([program.wires, program.users]).tolist()
     return ProgramTrace(program, traced, [(a, b) for a, b in pairs], ran.iterations)
+
+
+def _with_names(program: Program, statement: int) -> list[str]:
+    """What stands in each position of a statement before its names have their values."""
+    domain, right = program.domain, program.right_side(statement)
+    ids, _ = domain.positions(right, np.array([len(right)]))
+    names = iter(program.names[wire] for wire in program.uses(statement).tolist())
+    shown = {WIRE: lambda: next(names), EMPTY: lambda: EMPTY_POSITION}
+    return [shown[t]() if t in shown else domain.vocabulary[t] for t in ids.tolist()]

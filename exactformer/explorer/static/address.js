@@ -1,5 +1,6 @@
 // The view is in the address, after the #, so that a link restores it:
 // #algebra=boolean&weights=constructed&expression=(~1)&iterations=log&iteration=1&position=2&view=weights
+// or, in place of the expression, &program=b=(~a);a=1;&statement=b
 
 // Browsers refuse a page that rewrites its address too often, so stepping rewrites it when it rests.
 const REST = 400; // milliseconds
@@ -12,7 +13,9 @@ function readAddress() {
   return {
     algebra: read.get("algebra"),
     weights: read.get("weights"),
-    expression: read.get("expression"),
+    kind: read.has("program") ? "program" : "expression",
+    text: read.get("program") ?? read.get("expression"),
+    statement: read.get("statement"),
     iterations: read.get("iterations") === "log" ? "log" : "depth",
     iteration: whole("iteration"),
     position: whole("position"),

@@ -1,6 +1,7 @@
 // One position in words and numbers.
 
-function showDetails({ tokens, step, picture }, place, vocabulary) {
+function showDetails({ tokens, step, picture, waits }, place, vocabulary) {
+  const still = waits ? `It waits for ${waits.join(", ")}.` : "The end: nothing more happens.";
   const head = html(
     "div",
     { class: "panel-head" },
@@ -9,7 +10,7 @@ function showDetails({ tokens, step, picture }, place, vocabulary) {
     html(
       "p",
       { class: "caption" },
-      step ? picture.role(step, place, vocabulary) : "The end: nothing more happens.",
+      step ? picture.role(step, place, vocabulary) : still,
     ),
   );
   byId("details").replaceChildren(head, ...(step ? picture.facts(step, place, vocabulary) : []));

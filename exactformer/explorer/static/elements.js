@@ -50,3 +50,9 @@ function shown(number) {
 function plural(count, word) {
   return `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
 }
+
+/** Text of at most so many characters. */
+function cut(text, most) {
+  const characters = [...text];
+  return characters.length <= most ? text : `${characters.slice(0, Math.max(1, most - 1)).join("")}…`;
+}

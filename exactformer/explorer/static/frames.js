@@ -13,6 +13,8 @@ function framesOf(trace, picture) {
   return [...frames, { tokens: last ? last.state : trace.tokens, step: null, picture }];
 }
 
+const MOST_OF_A_NAME = 7; // characters in a small box
+
 /** What the page knows of a vocabulary: the type of each token. */
 class Vocabulary {
   constructor(symbols, kinds) {
@@ -23,12 +25,14 @@ class Vocabulary {
 
   kind(symbol) {
     if (symbol === EMPTY) return "empty";
-    return this.kinds.get(symbol) ?? "plain"; // plain: several tokens in one place
+    return this.kinds.get(symbol) ?? "plain"; // several tokens in one place, or a name
   }
 
-  /** A symbol that fits a small box: several tokens in one place are counted. */
+  /** A symbol that fits a small box: several tokens in one place are counted, names cut. */
   brief(symbol) {
-    return this.kind(symbol) === "plain" ? `#${this.parts(symbol).length}` : symbol;
+    if (this.kind(symbol) !== "plain") return symbol;
+    const { length } = this.parts(symbol);
+    return length > 1 ? `#${length}` : cut(symbol, MOST_OF_A_NAME);
   }
 
   /** What is told by token, in the order of the vocabulary: objects put digits before all else. */

@@ -1,25 +1,7 @@
-// The page: what is chosen, what is shown, and how one leads to the other.
+// What is chosen, typed, opened and drawn at random, by pointer and by key.
 
 const TYPING = 350; // milliseconds without a key after which what was typed is traced
-
-const view = {
-  algebra: null,
-  weights: null,
-  expression: "",
-  iterations: "depth",
-  frame: 0,
-  position: null,
-  tab: "trace",
-};
-let models, vocabulary, trace, frames;
-let focus = 0; // where to look if nothing is under the pointer or selected
-let hovered = null;
-let asking = new AbortController();
-
-const events = { hover, pin };
-const sheet = new Sheet(events);
-const tree = new Tree(events);
-const player = new Player(showFrame);
+const SIZES = { expression: "depth", program: "statements" }; // of what is drawn at random
 
 async function start() {
   models = await source.models();
@@ -35,15 +17,15 @@ async function start() {
 /** Take the view from the address; whatever it does not say is as at the first start. */
 async function restore() {
   const asked = readAddress();
-  frames = null; // those of another view
+  run = null; // that of another view
   const known = models.algebras.some(({ name }) => name === asked.algebra);
   const unknown = asked.algebra !== null && !known ? asked.algebra : null;
   view.algebra = known ? asked.algebra : models.first.algebra;
   const own = view.algebra === models.first.algebra ? models.first.weights : "constructed";
   view.weights = EMBEDDED ? own : (asked.weights ?? own);
-  view.expression = EMBEDDED
-    ? EMBEDDED.trace.expression
-    : (asked.expression ?? algebraNow().example);
+  view.kind = EMBEDDED ? kindOfText(EMBEDDED.trace) : asked.kind;
+  view.text = EMBEDDED ? EMBEDDED.trace[view.kind] : (asked.text ?? exampleNow());
+  view.statement = asked.statement;
   view.iterations = EMBEDDED ? EMBEDDED.trace.iterations : asked.iterations;
   view.position = asked.position;
   showChoices();
@@ -56,9 +38,16 @@ function algebraNow() {
   return models.algebras.find(({ name }) => name === view.algebra);
 }
 
+/** A text of the kind in view; an expression where the algebra has no programs. */
+function exampleNow() {
+  const { examples } = algebraNow();
+  if (!(view.kind in examples)) view.kind = "expression";
+  return examples[view.kind];
+}
+
 /** Fields and lists say what the view says. */
 function showChoices() {
-  const { layers, weights, vocabulary: symbols, kinds } = algebraNow();
+  const { layers, weights, vocabulary: symbols, kinds, examples } = algebraNow();
   vocabulary = new Vocabulary(symbols, kinds);
   const random = view.weights.startsWith("random/");
   byId("algebra").value = view.algebra;
@@ -68,145 +57,14 @@ function showChoices() {
   if (random) byId("seed").value = view.weights.slice("random/".length);
   byId("iterations").value = view.iterations;
   byId("iterations-label").hidden = layers.length < 2;
-  byId("expression").value = view.expression;
-  byId("depth").max = models.limits.depth;
+  byId("kind").value = view.kind;
+  for (const option of byId("kind").options) option.disabled = !(option.value in examples);
+  const size = SIZES[view.kind];
+  byId("size-name").textContent = size;
+  byId("depth").max = models.limits[size];
+  byId("expression").ariaLabel = view.kind === "program" ? "Program" : "Expression";
+  byId("expression").value = view.text;
   fitField();
-}
-
-function showLegend() {
-  const several = frames.some(({ tokens }) =>
-    tokens.some((symbol) => vocabulary.kind(symbol) === "plain"),
-  );
-  byId("legend").replaceChildren(
-    ...["parenthesis", "value", "operator"].map((kind) =>
-      html("span", { class: `ink-${kind}` }, html("i"), kind),
-    ),
-    html("span", { class: "ink-empty" }, html("i", { class: "dot" }), "nothing: the zero vector"),
-    several
-      ? html(
-          "span",
-          { class: "ink-plain" },
-          html("i"),
-          "#2: two tokens in one place, which is wrong",
-        )
-      : "",
-  );
-}
-
-async function loadWeights() {
-  byId("verdict").textContent = "checking…";
-  byId("verdict").className = "verdict";
-  const asked = [view.algebra, view.weights].join();
-  try {
-    const data = await source.weights(view.algebra, view.weights);
-    if (asked !== [view.algebra, view.weights].join()) return; // another choice was made meanwhile
-    byId("verdict").textContent = {
-      exact: "proved exact",
-      inexact: "not exact",
-      undecided: "undecided",
-      unfinished: "undecided",
-    }[data.certificate.verdict];
-    byId("verdict").classList.add(data.certificate.verdict);
-    showWeights(data, vocabulary, EMBEDDED ? null : watchFailing);
-  } catch (error) {
-    byId("verdict").textContent = "no weights";
-    byId("view-weights").replaceChildren(html("p", { class: "problem" }, error.message));
-  }
-}
-
-/** Trace the expression and show a frame of it; a later call overtakes an earlier one. */
-async function loadTrace(frame = 0) {
-  asking.abort();
-  asking = new AbortController();
-  const { signal } = asking;
-  document.body.ariaBusy = "true";
-  const { answer, problem } = await source.trace(view, signal).then(
-    (answer) => ({ answer }),
-    (problem) => ({ problem }),
-  );
-  if (signal.aborted) return; // the later call shows its own
-  showProblem(problem);
-  if (!problem) showTrace(answer, frame);
-  document.body.ariaBusy = "false";
-}
-
-function showTrace(answer, frame) {
-  trace = answer;
-  document.title = `${[...trace.expression].slice(0, 60).join("")} · exactformer`;
-  const picture = PICTURES[trace.layer] ?? SAID; // what it says, drawn as it is
-  frames = framesOf(trace, picture);
-  if (view.position !== null && view.position >= trace.tokens.length) view.position = null;
-  tree.start(trace, vocabulary, picture);
-  player.start(trace.steps.length, frame);
-  showResult();
-  showLegend();
-}
-
-function showFrame(number) {
-  if (!frames) return;
-  view.frame = number;
-  const frame = frames[number];
-  const { step, picture } = frame;
-  byId("sheet-title").textContent = step ? `Iteration ${number + 1}` : "The whole reduction";
-  byId("sheet-caption").textContent = step ? picture.summary(step) : ending(picture);
-  byId("tree-caption").textContent = step
-    ? `${picture.reducing(step)} about to be computed`
-    : "what is left";
-  sheet.show(frame, stagesOf(frames, number), vocabulary);
-  showEvents(frame);
-  tree.show(frame);
-  focus = focusOf(frame);
-  sheet.reveal(focus);
-  tree.reveal(focus);
-  light(null);
-  saveAddress();
-}
-
-/** Where to look: the selection, or else the nearest place where something happens. */
-function focusOf({ tokens, step, picture }) {
-  if (view.position !== null) return view.position;
-  const filled = (state) => [...state.keys()].filter((i) => state[i] !== EMPTY);
-  const acting = step ? picture.acting(step, vocabulary) : filled(tokens);
-  const computed = step ? acting.filter((i) => step.state[i] !== EMPTY) : [];
-  return sheet.nearest(computed.length ? computed : acting) ?? 0;
-}
-
-function ending({ halts }) {
-  const iterations = plural(trace.steps.length, "iteration");
-  if (trace.value !== null) return `${halts}, after ${iterations}.`;
-  return `It stops after ${iterations}, and what is left is no single value.`;
-}
-
-function showResult() {
-  const right = trace.value === trace.expected;
-  const found = trace.value === null ? "no single value" : trace.value;
-  byId("result").replaceChildren(
-    html("span", { class: "value-label" }, "value"),
-    html("b", { id: "value", class: right ? "" : "off" }, found),
-    html(
-      "span",
-      { class: right ? "right" : "wrong" },
-      right ? "✓ as the oracle says" : `✗ the oracle says ${trace.expected}`,
-    ),
-  );
-}
-
-/** A message under the field, and the place in the text marked in it. */
-function showProblem(error) {
-  byId("problem").hidden = !error;
-  byId("expression").setAttribute("aria-invalid", String(Boolean(error)));
-  byId("mirror").replaceChildren();
-  document.body.classList.toggle("stale", Boolean(error));
-  if (!error) return;
-  byId("problem").textContent = error.message;
-  if (error.offset === undefined) return;
-  const characters = [...view.expression]; // offsets count characters, not halves of them
-  const after = characters.slice(error.offset + 1).join("");
-  byId("mirror").replaceChildren(
-    characters.slice(0, error.offset).join(""),
-    html("mark", { class: "caret" }, characters[error.offset] ?? " "),
-    after,
-  );
 }
 
 /** The field grows with its text, up to a few lines. */
@@ -216,59 +74,20 @@ function fitField() {
   field.style.height = `${Math.min(field.scrollHeight + 2, 132)}px`;
 }
 
-function hover(position) {
-  if (position !== hovered) light(position);
-}
-
-function pin(position) {
-  view.position = position === view.position ? null : position;
-  light(null);
-  saveAddress();
-}
-
-/** Light one position up everywhere: in the columns, in the circuit and in words. */
-function light(position) {
-  hovered = position;
-  if (!frames) return;
-  sheet.highlight(hovered, view.position);
-  tree.highlight(hovered, view.position);
-  showDetails(frames[view.frame], hovered ?? view.position ?? focus, vocabulary);
-}
-
-function showTab(name) {
-  view.tab = name;
-  for (const tab of ["trace", "weights"]) {
-    byId(`view-${tab}`).hidden = tab !== name;
-    byId(`tab-${tab}`).setAttribute("aria-selected", String(tab === name));
-  }
-  document.body.dataset.tab = name;
-  if (frames) saveAddress();
-  if (frames && name === "trace") player.go(view.frame);
-}
-
-function saveAddress() {
-  const choice = EMBEDDED
-    ? {}
-    : {
-        algebra: view.algebra,
-        weights: view.weights,
-        expression: view.expression,
-        iterations: view.iterations === "log" ? "log" : null,
-      };
-  writeAddress({
-    ...choice,
-    iteration: view.frame + 1,
-    position: view.position,
-    view: view.tab === "weights" ? "weights" : null,
-  });
-}
-
 function chooseAlgebra(name) {
   const chosen = models.algebras.find((algebra) => algebra.name === name);
   const weights = chosen.weights.includes(view.weights) ? view.weights : "constructed";
-  Object.assign(view, { algebra: name, weights, expression: chosen.example, position: null });
+  Object.assign(view, { algebra: name, weights, statement: null, position: null });
+  view.text = exampleNow();
   showChoices();
   return Promise.all([loadWeights(), loadTrace()]);
+}
+
+function chooseKind(name) {
+  Object.assign(view, { kind: name, statement: null, position: null });
+  view.text = exampleNow();
+  showChoices();
+  return loadTrace();
 }
 
 function chooseWeights(name) {
@@ -289,25 +108,38 @@ function turnIterations() {
 
 /** Only the paper's layer runs weights that fail. */
 function watchFailing(text) {
-  view.iterations = "depth";
-  byId("iterations").value = "depth";
-  return tryExpression(text);
+  Object.assign(view, { kind: "expression", iterations: "depth" });
+  return tryText(text);
 }
 
-function tryExpression(text) {
-  view.expression = text;
-  view.position = null;
-  byId("expression").value = text;
-  fitField();
+function tryText(text) {
+  Object.assign(view, { text, statement: null, position: null });
+  showChoices();
   showTab("trace");
   return loadTrace();
+}
+
+/** Read a text from a file on this machine; it goes into the field. */
+async function openFile(file) {
+  if (!file) return;
+  try {
+    if (file.size > 4 * models.limits.characters)
+      throw new Refusal({ error: `${file.name} has ${plural(file.size, "byte")}, too many to draw` });
+    const text = (await file.text()).replaceAll("\r\n", "\n");
+    if (text.includes(";") && "program" in algebraNow().examples) view.kind = "program";
+    await tryText(text);
+  } catch (error) {
+    showProblem(error);
+  }
 }
 
 async function drawAtRandom() {
   const seed = Math.floor(Math.random() * 1e9);
   try {
-    const drawn = await source.sample(view.algebra, byId("depth").value, seed);
-    await tryExpression(drawn.expression);
+    const { kind, algebra } = view;
+    const size = byId("depth").value;
+    const drawn = await source.sample({ algebra, [SIZES[kind]]: size, seed });
+    if (view.kind === kind) await tryText(drawn[kind]);
   } catch (error) {
     showProblem(error);
   }
@@ -317,8 +149,8 @@ function wire() {
   let pause;
   const traceTyped = () => {
     clearTimeout(pause);
-    if (view.expression === byId("expression").value && byId("problem").hidden) return;
-    view.expression = byId("expression").value;
+    if (view.text === byId("expression").value && byId("problem").hidden) return;
+    view.text = byId("expression").value;
     view.position = null;
     loadTrace();
   };
@@ -329,7 +161,8 @@ function wire() {
     pause = setTimeout(traceTyped, TYPING);
   });
   byId("expression").addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey) return;
+    const newLine = view.kind === "program" && !event.ctrlKey && !event.metaKey;
+    if (event.key !== "Enter" || event.shiftKey || newLine) return;
     event.preventDefault();
     traceTyped();
   });
@@ -342,7 +175,13 @@ function wire() {
     chooseWeights(`random/${Math.abs(Math.trunc(event.target.value)) % 1e9}`),
   );
   byId("iterations").addEventListener("change", (event) => chooseIterations(event.target.value));
+  byId("kind").addEventListener("change", (event) => chooseKind(event.target.value));
   byId("draw").addEventListener("click", drawAtRandom);
+  byId("open").addEventListener("click", () => byId("file").click());
+  byId("file").addEventListener("change", async ({ target }) => {
+    await openFile(target.files[0]);
+    target.value = ""; // so that the same file can be opened again, after a change
+  });
   byId("verdict").addEventListener("click", () => showTab("weights"));
   byId("tab-trace").addEventListener("click", () => showTab("trace"));
   byId("tab-weights").addEventListener("click", () => showTab("weights"));
@@ -359,6 +198,8 @@ function wire() {
     Home: () => player.go(0),
     End: () => player.go(player.end),
     " ": () => player.toggle(),
+    n: () => stepStatement(1),
+    p: () => stepStatement(-1),
     r: () => EMBEDDED || drawAtRandom(),
     l: () => byId("iterations-label").hidden || EMBEDDED || turnIterations(),
     "/": () => EMBEDDED || byId("expression").focus(),
@@ -367,16 +208,16 @@ function wire() {
     "=": () => sheet.zoom(1),
     "-": () => sheet.zoom(-1),
     t: turnTheme,
-    Escape: () => pin(view.position),
+    Escape: letGo,
     "?": () => byId("help-dialog").showModal(),
   });
 }
 
 /** A file has one trace: nothing in it can be chosen or typed. */
 function freeze() {
-  for (const id of ["algebra", "weights", "seed", "iterations"]) byId(id).disabled = true;
+  for (const id of ["algebra", "weights", "seed", "iterations", "kind"]) byId(id).disabled = true;
   byId("expression").readOnly = true;
-  byId("drawing").hidden = true;
+  byId("drawing").hidden = byId("open").hidden = true;
 }
 
 start().catch(showProblem);

@@ -14,13 +14,14 @@ const KEYS = [
   ["←", "one back"],
   ["space", "play or pause"],
   ["home, end", "to the start, to the end"],
-  ["R", "draw a random expression"],
+  ["N, P", "next and previous statement of a program"],
+  ["R", "draw a random expression or program"],
   ["L", "iterations by the depth or its logarithm"],
-  ["/", "type an expression; esc leaves it"],
+  ["/", "type; esc leaves the field"],
   ["W", "weights and back"],
   ["+, −", "wider and narrower columns"],
   ["T", "light or dark"],
-  ["esc", "let go of the selected column"],
+  ["esc", "let go of what is selected"],
   ["?", "these keys"],
 ];
 
@@ -104,7 +105,7 @@ function listenToKeys(actions) {
     if (event.key === " " && target.matches("button")) return;
     if (
       event.key.startsWith("Arrow") &&
-      target.matches("[role=tab], #tree, #scroller") &&
+      target.matches("[role=tab], #tree, #scroller, #wires") &&
       event.shiftKey
     )
       return;

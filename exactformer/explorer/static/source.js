@@ -28,16 +28,15 @@ async function ask(path, options = {}) {
 
 const server = {
   models: () => ask("/api/models"),
-  trace: ({ algebra, weights, expression, iterations }, signal) =>
+  trace: ({ algebra, weights, kind, text, iterations }, signal) =>
     ask("/api/trace", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ algebra, weights, expression, iterations }),
+      body: JSON.stringify({ algebra, weights, [kind]: text, iterations }),
       signal,
     }),
   weights: (algebra, weights) => ask(`/api/weights?${new URLSearchParams({ algebra, weights })}`),
-  sample: (algebra, depth, seed) =>
-    ask(`/api/sample?${new URLSearchParams({ algebra, depth, seed })}`),
+  sample: (asked) => ask(`/api/sample?${new URLSearchParams(asked)}`),
 };
 
 const file = {

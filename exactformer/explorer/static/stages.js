@@ -30,9 +30,31 @@ const countsStage = {
   draw: depthProfile,
 };
 
-function stagesOf(frames, index) {
-  const { step, picture } = frames[index];
-  return step ? picture.stages(step) : reductionStages(frames, picture);
+/** The rows of a frame; `frames` are all those of its trace. */
+function stagesOf({ step, picture, waits, read, tokens }, frames) {
+  if (waits) return [waitingStage];
+  const stages = step ? picture.stages(step) : reductionStages(frames, picture);
+  return read ? [wiresStage(read, tokens), ...stages] : stages;
+}
+
+const waitingStage = {
+  name: "waiting",
+  title: "Statement",
+  height: 46,
+  caption: "names stand where values will",
+  draw: (area) => boxes(area, area.frame.tokens),
+};
+
+/** The names whose values have come, over these. */
+function wiresStage(names, tokens) {
+  const read = names.map((name, i) => (name === tokens[i] ? EMPTY : name));
+  return {
+    name: "wires",
+    title: "Wires",
+    height: 46,
+    caption: "a value for each name",
+    draw: (area) => boxes(area, read),
+  };
 }
 
 function iterationStages(step) {
