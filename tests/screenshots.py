@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from exactformer.explorer.answers import EXAMPLES
+from exactformer.explorer.answers import EXAMPLES, PROGRAMS
 from tests.explorer import CHROMIUM, chromium, serving
 
 
@@ -45,6 +45,13 @@ PICTURES = [
         1360,
         890,
         {"algebra": "arithmetic-plain", "expression": EXAMPLES["arithmetic-plain"], "position": 7},
+    ),
+    Picture(
+        "explore-program",
+        "light",
+        1360,
+        890,
+        {"algebra": "boolean", "program": PROGRAMS["boolean"], "iteration": 2},
     ),
     Picture("explore-narrow", "dark", 390, 800, {"algebra": "boolean", "iteration": 2}),
 ]

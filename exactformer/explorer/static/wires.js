@@ -5,6 +5,7 @@ const STATEMENT = 40; // height of a box
 const BETWEEN = 12; // from one box to the next below
 const GAP = 44; // between columns, for arcs
 const HEAD = 26; // height of the headings
+const SIDE_BY_SIDE = 4; // wires between two rows that are drawn apart
 const CHARACTER = 7.4; // pixels of one in a box
 const ROOM = [96, 210]; // pixels of a box in one column, at least and at most
 
@@ -61,11 +62,11 @@ class Wires {
     return HEAD + row * (STATEMENT + BETWEEN) + BETWEEN / 2;
   }
 
-  /** Where the box of a statement is: a constant is there at the start, others when they act. */
-  place({ start, end, row }) {
-    const [first, last] = [Math.min(start + 1, end), end];
-    const x = this.left(first);
-    return { x, y: this.top(row), width: this.left(last) + this.room - x, height: STATEMENT };
+  /** Where the box of a statement is. */
+  place(statement) {
+    const x = this.left(firstColumn(statement));
+    const width = this.left(statement.end) + this.room - x;
+    return { x, y: this.top(statement.row), width, height: STATEMENT };
   }
 
   show(now) {
@@ -159,19 +160,31 @@ class Wires {
     const [a, b] = [this.place(one), this.place(other)];
     const [start, end] = [a.x + a.width, b.x];
     const [high, low] = [a.y + STATEMENT / 2, b.y + STATEMENT / 2];
-    const bend = Math.max(GAP * 0.6, (end - start) * 0.35);
+    const bend = GAP * 0.6;
+    const way = this.between(one.row, other.row) + (from % SIDE_BY_SIDE) * 2 - SIDE_BY_SIDE + 1;
+    const isNext = end - start < GAP + 1;
+    const curve = isNext
+      ? `C${start + bend} ${high} ${end - bend} ${low} ${end} ${low}`
+      : `C${start + bend} ${high} ${start + GAP - bend} ${way} ${start + GAP} ${way}` +
+        `H${end - GAP}C${end - GAP + bend} ${way} ${end - bend} ${low} ${end} ${low}`;
     const sent = one.end <= this.now ? "ink-value sent" : "ink-plain";
     const path = svg("path", {
       class: `wire ${sent}${other.start === this.now ? " read" : ""}`,
       "data-from": from,
       "data-to": to,
-      d: `M${start} ${high}C${start + bend} ${high} ${end - bend} ${low} ${end} ${low}`,
+      d: `M${start} ${high}${curve}`,
     });
+    const heights = isNext ? [high, low] : [high, low, way];
     const corners = [
-      [start, Math.min(high, low)],
-      [end, Math.max(high, low)],
+      [start, Math.min(...heights)],
+      [end, Math.max(...heights)],
     ];
     return { path, corners };
+  }
+
+  /** Where a wire passes other columns: between two rows, so that no box is in its way. */
+  between(from, to) {
+    return from <= to ? this.top(to) - BETWEEN / 2 : this.top(to + 1) - BETWEEN / 2;
   }
 
   statement(statement, number) {
@@ -198,21 +211,23 @@ class Wires {
   }
 }
 
+/** The first column of a statement: a constant is there at the start, others when they act. */
+function firstColumn({ start, end }) {
+  return Math.min(start + 1, end);
+}
+
 /** Put each statement into a row in which no other one is in its columns, near those that it reads;
  * the number of rows. */
 function rowsOf({ statements }) {
   const ends = []; // of each row, the last column that is taken
-  const order = statements.map((statement, number) => ({ statement, number }));
-  order.sort(
-    (a, b) => a.statement.start - b.statement.start || a.number - b.number,
-  );
-  for (const { statement } of order) {
-    const first = Math.min(statement.start + 1, statement.end);
+  const order = [...statements].sort((a, b) => firstColumn(a) - firstColumn(b)); // stable
+  for (const statement of order) {
     const rows = statement.from.map((i) => statements[i].row);
     const wanted = rows.length ? rows.reduce((a, b) => a + b) / rows.length : 0;
     let best = ends.length;
     ends.forEach((end, row) => {
-      if (end < first && Math.abs(row - wanted) < Math.abs(best - wanted)) best = row;
+      const isFree = end < firstColumn(statement);
+      if (isFree && Math.abs(row - wanted) < Math.abs(best - wanted)) best = row;
     });
     statement.row = best;
     ends[best] = statement.end;
