@@ -1,6 +1,7 @@
 """The transformer on programs: right values, and as many iterations as names and layers ask for."""
 
 from dataclasses import replace
+from random import Random
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exactformer as ef
+from exactformer.domains.formats.aiger import read_aiger
 from exactformer.domains.program import WIRE, Program
 from exactformer.domains.program_sampling import draw_program
 from exactformer.domains.reference import evaluate_program
@@ -18,6 +20,7 @@ from exactformer.model import wires
 from exactformer.model.iterations import Iterations
 from exactformer.model.predict import values_of_rows
 from exactformer.model.wires import run
+from tests.netlists import as_aig, random_circuit
 from tests.programs import ALGEBRAS, HALF_ADDER, copies, literally
 
 BY: list[Iterations] = ["depth", "log"]
@@ -169,3 +172,15 @@ def test_a_program_needs_values_for_its_inputs():
     with pytest.raises(ValueError, match="expected values of 2 inputs, found 0 a row"):
         run(program, ef.construct(ef.boolean()).weights)
     assert WIRE < -2  # no id that means anything else
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_netlist_takes_an_iteration_a_level_by_the_logarithm_and_two_by_the_depth(seed):
+    """Beside one for outputs that are inverted."""
+    data = as_aig(random_circuit(Random(seed), 5, 6 * seed, 4))
+    netlist, weights = read_aiger(data, "c.aig"), ef.construct(ef.boolean()).weights
+    inputs = np.zeros((1, 5), dtype=np.int64)
+    taken = [run(netlist.program, weights, inputs, iterations=by).iterations for by in BY]
+    least, most = netlist.levels, 2 * netlist.levels + 1
+    assert least <= taken[BY.index("log")] <= least + 1
+    assert least <= taken[BY.index("depth")] <= most

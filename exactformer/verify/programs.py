@@ -7,7 +7,8 @@ the model gives each name the value of its definition, for all values of the inp
 order the statements stand. `docs/circuits.md` has the proof, by induction on levels.
 
 Here the conditions are checked on the arrays of the program itself, whoever made them, by code that
-shares nothing with the readers: for the absence of cycles, the levels are only a witness.
+is no part of the readers, but for the grammar of expressions, which both ask. For the absence of
+cycles, the levels are only a witness. That a reader made the right arrays of a text is not checked.
 """
 
 import numpy as np
