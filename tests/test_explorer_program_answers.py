@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import exactformer as ef
 from exactformer.domains.algebra import Algebra, Operator
@@ -13,6 +15,24 @@ from exactformer.explorer import answers
 from exactformer.explorer.choices import Choices
 from tests.explorer import refused
 from tests.programs import HALF_ADDER
+
+JSON = {"content-type": "application/json"}
+PIECES = st.sampled_from(
+    [
+        *";=#()|~+ \n0_",
+        "a",
+        "x1",
+        "MAX",
+        "\0",
+        "\ud800",
+        "a=1;",
+        "b=a;",
+        "x0=",
+        "(a&a)",
+        "[",
+        "MIN 2 a]",
+    ]
+)
 
 
 def test_the_answer_about_a_program(client):
@@ -66,3 +86,15 @@ def test_an_algebra_without_programs():
     algebra = Algebra("semicolons", ("0", "1"), (Operator(";", (2,), table),), "infix")
     shown = answers.models(Choices(algebra))["algebras"][-1]
     assert [*shown["examples"]] == ["expression"]
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(PIECES, max_size=12).map("".join), st.sampled_from([*BUILT_IN]))
+def test_any_text_is_answered_or_refused_with_its_place(client, text, name):
+    asked = {"algebra": name, "weights": "constructed", "program": text}
+    answer = client.post("/api/trace", content=json.dumps(asked), headers=JSON)
+    if answer.status_code == 200:
+        assert answer.json()["value"] == answer.json()["expected"]
+    else:
+        refused(answer, 400)
+        assert 0 <= answer.json()["offset"] <= len(text)

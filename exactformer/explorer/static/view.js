@@ -12,7 +12,7 @@ const view = {
   tab: "trace",
 };
 let models, vocabulary, answer, run;
-let trace, frame; // of the statement in view
+let inView, trace, frame; // the statement in view, its trace, and what it is now
 let focus = 0; // where to look if nothing is under the pointer or selected
 let hovered = null;
 let hoveredStatement = null;
@@ -110,6 +110,7 @@ function showFrame(number) {
 function showStatement() {
   const pinned = run.statements.find(({ name }) => name !== null && name === view.statement);
   const statement = hoveredStatement ?? pinned ?? leading(run, view.frame);
+  inView = statement;
   if (trace !== statement.trace) {
     trace = statement.trace;
     if (view.position !== null && view.position >= trace.tokens.length) view.position = null;
@@ -197,20 +198,29 @@ function hover(position) {
   if (position !== hovered) light(position);
 }
 
+/** Keep a position selected, and with it the statement that it is in. */
 function pin(position) {
+  if (!run) return;
   view.position = position === view.position ? null : position;
-  light(null);
+  const same = view.position === null || view.statement === inView.name;
+  if (same) {
+    light(null);
+  } else {
+    view.statement = inView.name;
+    showStatement();
+  }
   saveAddress();
 }
 
 /** Show the statement under the pointer as if it were selected. */
 function hoverStatement(statement) {
-  if (statement === hoveredStatement) return;
+  if (!run || statement === hoveredStatement) return;
   hoveredStatement = statement;
   showStatement();
 }
 
 function pinStatement(statement) {
+  if (!run) return;
   view.statement = statement.name === view.statement ? null : statement.name;
   view.position = null;
   showStatement();
