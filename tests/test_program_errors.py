@@ -78,6 +78,14 @@ def test_no_more_statements_than_the_bound(monkeypatch):
         ef.parse_program(ef.boolean(), "a=1;b=1;c=1;")
 
 
+def test_no_longer_statement_than_the_bound(monkeypatch):
+    monkeypatch.setattr(program_syntax, "LONGEST_STATEMENT", 10)
+    assert len(ef.parse_program(ef.boolean(), "a=1;" + 99 * " " + "b=(a&(~0));")) == 2
+    with pytest.raises(ef.ExpressionError, match="10 characters at most, found 11") as raised:
+        ef.parse_program(ef.boolean(), "a=1;\n b=(a &(~0)) ;")
+    assert (raised.value.line, raised.value.column) == (2, 2)
+
+
 PIECES = st.sampled_from(
     [*";=#()[]&|~+-*.\n \"'é0", "a", "x1", "MAX", "12", "\0", "\ud800", "==", "x0=", "(x0&x1)"]
 )

@@ -22,6 +22,7 @@ MOST_INPUTS = 1 << 20  # of a circuit: a binary file may claim any number in a f
 MOST_WIRES = 1 << 32  # largest number of a wire in a file, where it is a number
 LONGEST_NETLIST = 1 << 30  # bytes of a file that holds a circuit
 MOST_STATEMENTS = 1 << 22  # of one program from text
+LONGEST_STATEMENT = 1 << 24  # characters of one of them, as of a line with an expression
 LONGEST_TEXT = 1 << 26  # bytes of a file that is read as text
 LONGEST_TENSORS = 1 << 30  # bytes of a file that holds tensors
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 import numpy as np
 
 from exactformer.domains.algebra import AN_ALGEBRA
-from exactformer.domains.bounds import MOST_STATEMENTS, require
+from exactformer.domains.bounds import LONGEST_STATEMENT, MOST_STATEMENTS, require
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode, quote
@@ -142,6 +142,10 @@ class _Reader:
 
     def _statement(self, piece: str, begin: int, last: bool) -> list[int]:
         """The numbers of the words on the right side of a statement that begins at `begin`."""
+        if len(piece) > LONGEST_STATEMENT and len(piece.strip()) > LONGEST_STATEMENT:
+            blanks = len(piece) - len(piece.lstrip())
+            problem = f"expected a statement of {LONGEST_STATEMENT:,} characters at most"
+            self._fail(f"{problem}, found {len(piece.strip()):,}", begin + blanks)
         head = self.spelling.head.match(piece)
         if head is None or (name := head[1]) in self.domain.token_ids:
             self._no_head(piece, begin, last)
