@@ -80,6 +80,14 @@ def test_a_file_of_another_editor(tmp_path):
     assert run_here(asked, b"\xef\xbb\xbf" + text.encode()) == (0, "sum=1\n", "")
 
 
+@pytest.mark.parametrize("command", ["eval", "trace", "certify"])
+def test_programs_are_of_an_algebra(command):
+    """The theorem is about values, which a machine that reads a text does not have."""
+    status, printed, said = run_here([command, "parity", "--program", "-"], b"a=0 1;b=0;")
+    assert (status, printed) == (2, "")
+    assert said == "exactformer: expected an algebra, found 'parity', which is a machine\n"
+
+
 MANY = 100_000
 
 

@@ -14,7 +14,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from exactformer.domains.algebra import AN_ALGEBRA
+from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.belonging import algebra_of
 from exactformer.domains.bounds import LONGEST_STATEMENT, MOST_STATEMENTS, require
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
@@ -44,7 +45,7 @@ def parse_program(
     """
     expect(domain, Domain, AN_ALGEBRA)
     expect(text, (str, bytes), "the text of a program")
-    return _Reader(domain, decode(text, first_line), first_line).program(outputs)
+    return _Reader(algebra_of(domain), decode(text, first_line), first_line).program(outputs)
 
 
 class Spelling:
@@ -57,15 +58,11 @@ class Spelling:
     value     a value, which stands for any name where grammar is checked.
     """
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Algebra) -> None:
         used = set("".join(domain.token_ids))
         if ";" in used:
             raise ValueError(f"{domain.name!r} has ';' in a symbol, which ends a statement")
-        tokens = range(len(domain.vocabulary))
-        values = [token for token in tokens if domain.token_type(token) == "value"]
-        if not values:
-            raise ValueError(f"{domain.name!r} has no values that a name could stand for")
-        self.value = domain.vocabulary[values[0]]
+        self.value = domain.values[0]
         more = "".join(re.escape(char) for char in ".[]" if char not in used)
         name = rf"[^\W\d][\w{more}]*"
         self.comment = None if "#" in used else re.compile(r"#[^\n]*")
@@ -95,7 +92,7 @@ class _Codes(dict[str, int]):
 class _Reader:
     """One text while it is read."""
 
-    def __init__(self, domain: Domain, text: str, first_line: int) -> None:
+    def __init__(self, domain: Algebra, text: str, first_line: int) -> None:
         self.domain, self.text, self.first_line = domain, text, first_line
         self.spelling = spelling_of(domain)
         self.codes = _Codes(domain, self.spelling)
