@@ -4,7 +4,8 @@ This is the folder for a sceptic to read: it uses neither torch nor the model's 
 the algebra's own tables and the reader of weights files. Numbers are whole numbers or exact
 fractions; nothing here rounds. `rows.py` lists and checks the cases, `rounding.py` bounds what the
 running model's arithmetic can change, `units.py` is for any number of operands, `levels.py` for
-plain notation, `conditions.py` puts them together, and `proof.py` is about the files.
+plain notation, `machine.py` for machines, `conditions.py` puts them together, and `proof.py` is
+about the files.
 
 Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
 pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:
@@ -50,6 +51,9 @@ another's units. What remains is that numbers are whole and exact: counts of ope
 number format goes (`most_operands`; the model refuses a longer span), and the units' sums in
 float64.
 
+Machines, over texts and over spans, are another kind of domain, with a check of their own:
+`machine.py` has the argument. It is not in Coq.
+
 In plain notation the layer counts the parentheses that precedence stands for, and shows the weights
 each operator by itself, as a span of the infix notation: those are the cases then. What is left is
 which operators belong together. `levels.py` has the conditions on levels and directions, and why
@@ -75,9 +79,11 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
     with brute force and with other settings, `attacks/` on other machines); for iterations by the
     logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`, and for plain notation
-    also of `model/levels.py` and `precedence.py`;
+    also of `model/levels.py` and `precedence.py`; for machines of `model/reading.py`, `scan.py`,
+    `machine.py` and `span_machine.py` instead;
   - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means, and in plain
-    notation `domains/plain_grammar.py`.
+    notation `domains/plain_grammar.py`; for machines `domains/machines.py` and `span_machines.py`,
+    which also say what a definition means, and `machine_catalog.py` for built-in names.
 The engine adds `engine/`. Its tables are read off the weights by running them or, where the same
 weights were certified before, built of the algebra's values, which are the same by the certificate;
 tests and attacks compare it with the parser and the model. Training, the search for
