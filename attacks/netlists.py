@@ -1,13 +1,13 @@
-"""Damaged netlists, AIGER and BLIF: each is refused with its place, or evaluated rightly.
+"""Damaged netlists and programs: each is refused with its place, or evaluated rightly.
 
     python -m attacks.netlists [--count N] [--seed S] [--only NUMBER]
 
-Random circuits are written in every format and changed: cut off, with bytes or numbers changed,
-with counts that are too large or too small, with lines moved, copied or taken away, with literals
-that lead forward or in circles. What breaks the claim: an exception other than a ValueError that
-begins with the file's name and says the line or the byte; outputs other than those of a simulator
-that shares no code with the package; ten seconds or a gigabyte for one file. Some go through the
-command.
+Random circuits are written as AIGER, as BLIF and as programs, and changed: cut off, with bytes or
+numbers changed, with counts that are too large or too small, with numbers that go on and on, with
+lines moved, copied or taken away, with literals that lead forward or in circles. What breaks the
+claim: an exception other than a ValueError that says the line or the byte, and of a netlist begins
+with the file's name; outputs other than those of a simulator that shares no code with the package;
+ten seconds or a gigabyte for one file. Some go through the command.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -26,16 +27,19 @@ from attacks.files import MEMORY, SECONDS, TooSlow, limits
 from attacks.mutants import mutate_bytes
 from attacks.report import Report, numbered, run_alone
 from exactformer.domains.catalog import boolean
+from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.netlists import read_netlist
 from exactformer.evaluation.circuits import Circuit, write_bits
+from exactformer.evaluation.programs import read_program, run_program
 from exactformer.evaluation.values import Evaluator
-from tests import aiger_simulator, blif_simulator
-from tests.netlists import as_aag, as_aig, as_blif, random_circuit
+from tests import aiger_simulator, blif_simulator, program_reader
+from tests.netlists import as_aag, as_aig, as_blif, as_program, random_circuit
 
-CLAIM = "A damaged netlist is refused with its place, or evaluated rightly, soon and in a gigabyte."
+CLAIM = "A damaged circuit is refused with its place, or evaluated rightly, soon and in a gigabyte."
 BYTES = 1 << 30
 ASSIGNMENTS = 70
 COMMANDS_EVERY = 500  # files, of which the first one goes through the command, too
+COMMANDS = {"program": ("eval", "boolean", "--program")}  # others: circuit
 PLACE = re.compile(r": (line|byte) \d+: expected .*, found |: expected AIGER, .*, found ", re.S)
 HUGE = ("4294967295", "4294967296", "99999999999999999999", "2147483648", "1048577", "1" * 400)
 
@@ -60,7 +64,7 @@ def attack(
             outcome, fault, found = _outcome(path, kind, evaluator, bits)
             report.count(f"{kind}, {outcome}")
             if fault is None and commands_every and number % commands_every == 0:
-                fault = _command_fault(path, found)
+                fault = _command_fault(path, kind, found)
                 report.count("by the command")
             if fault is not None:
                 report.found.append(f"{kind}, file {number} of seed {seed}: {fault}")
@@ -72,12 +76,14 @@ def attack(
 def _damaged(rng: Random) -> tuple[str, bytes]:
     """A format and a file; a few are as they should be."""
     circuit = random_circuit(rng, rng.randrange(1, 7), rng.randrange(1, 40), rng.randrange(1, 5))
-    kind = rng.choice(("aig", "aag", "aag in any order", "blif"))
+    kind = rng.choice(("aig", "aag", "aag in any order", "blif", "program"))
     behind = rng.choice((b"", b"i0 first input\n", b"o0 y\nc\nmade at random\n", b"c"))
     if kind == "aig":
         data = as_aig(circuit, behind)
     elif kind == "blif":
         data = as_blif(circuit, rng)
+    elif kind == "program":
+        data = as_program(circuit, rng)
     else:
         data = as_aag(circuit, behind, rng if kind != "aag" else None)
     for _ in range(rng.choice((0, 1, 1, 1, 2, 4))):
@@ -115,6 +121,16 @@ def _other_count(data: bytes, rng: Random) -> bytes:
     return b" ".join([words[0], *(b"%d" % number for number in numbers)]) + newline + rest
 
 
+def _longer_number(data: bytes, rng: Random) -> bytes:
+    """Bytes after which a number goes on, in text or in AIGER's groups of seven bits."""
+    at = rng.randrange(len(data) + 1)
+    return (
+        data[:at]
+        + rng.choice((b"\x80", b"\xff", b"0", b"9")) * rng.choice((1, 4, 9, 40))
+        + data[at:]
+    )
+
+
 def _other_lines(data: bytes, rng: Random) -> bytes:
     lines = data.split(b"\n")
     i, j = (rng.randrange(len(lines)) for _ in range(2))
@@ -126,7 +142,22 @@ def _other_lines(data: bytes, rng: Random) -> bytes:
     elif kind == 2:
         del lines[i]
     else:
-        more = (".latch a b", ".names", ".end", ".exdc", "", ".inputs", "\\", "- 1", "i0 \x00", "c")
+        more = (
+            ".latch a b",
+            ".names",
+            ".end",
+            ".exdc",
+            "",
+            ".inputs",
+            "\\",
+            "- 1",
+            "i0 \x00",
+            "c",
+            "w1=w1;",
+            ".subckt",
+            ".model again",
+            "\r",
+        )
         lines.insert(i, rng.choice(more).encode())
     return b"\n".join(lines)
 
@@ -140,7 +171,7 @@ def _other_wire(data: bytes, rng: Random) -> bytes:
     return data[: place.start()] + other[0] + data[place.end() :]
 
 
-CHANGES = (mutate_bytes, _cut, _other_number, _other_count, _other_lines)
+CHANGES = (mutate_bytes, _cut, _other_number, _other_count, _longer_number, _other_lines)
 CHANGES += (_other_wire,) * 3
 
 
@@ -148,15 +179,16 @@ def _outcome(
     path: Path, kind: str, evaluator: Evaluator, rng: np.random.Generator
 ) -> tuple[str, str | None, str | None]:
     """Whether it was accepted or refused, what that broke, and what the command should print."""
+    values = _program if kind == "program" else _netlist
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
-        netlist = read_netlist(path)
-        rows = ASSIGNMENTS if len(netlist.inputs) < 1000 else 1  # a million inputs take their time
-        bits = rng.integers(0, 2, (rows, len(netlist.inputs)), dtype=np.uint8)
-        found = Circuit(netlist, evaluator).outputs(bits)
+        found, independent = values(path, evaluator, rng)
     except ValueError as refusal:
         said = str(refusal)
-        whole = said.startswith(f"{path}: ") and PLACE.search(said) and "\n" not in said
+        if kind == "program":
+            whole = isinstance(refusal, ExpressionError)
+        else:
+            whole = said.startswith(f"{path}: ") and PLACE.search(said) and "\n" not in said
         return "refused", None if whole else f"a refusal without a place: {said[:200]!r}", None
     except TooSlow:
         return "refused", f"took more than {SECONDS} s", None
@@ -165,25 +197,49 @@ def _outcome(
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     try:
-        simulator: Any = blif_simulator if netlist.format == "blif" else aiger_simulator
-        wanted = simulator.simulate(simulator.read(path.read_bytes()), bits)
+        wanted = independent()
     except Exception as error:
         return "accepted", f"what the simulator does not: {type(error).__name__}: {error}", None
-    right = np.array_equal(found, wanted)
+    return "accepted", None if found == wanted else "wrong outputs", found
+
+
+Values = tuple[str, Callable[[], str]]  # by the package, and by code that shares nothing with it
+
+
+def _netlist(path: Path, evaluator: Evaluator, rng: np.random.Generator) -> Values:
+    netlist = read_netlist(path)
+    rows = ASSIGNMENTS if len(netlist.inputs) < 1000 else 1  # a million inputs take their time
+    bits = rng.integers(0, 2, (rows, len(netlist.inputs)), dtype=np.uint8)
     path.with_suffix(".txt").write_text(write_bits(bits))
-    return "accepted", None if right else "wrong outputs", write_bits(found)
+    simulator: Any = blif_simulator if netlist.format == "blif" else aiger_simulator
+
+    def independent() -> str:
+        outputs = simulator.simulate(simulator.read(path.read_bytes()), bits)
+        return "".join("".join("01"[bit] for bit in row) + "\n" for row in outputs.astype(int))
+
+    return write_bits(Circuit(netlist, evaluator).outputs(bits)), independent
 
 
-def _command_fault(path: Path, wanted: str | None) -> str | None:
+def _program(path: Path, evaluator: Evaluator, _: np.random.Generator) -> Values:
+    def text(outputs: dict[str, str]) -> str:
+        return "".join(f"{name}={value}\n" for name, value in outputs.items())
+
+    ran = run_program(evaluator, read_program(evaluator.domain, path))
+    return text(ran.outputs), lambda: text(program_reader.results(path.read_bytes()))
+
+
+def _command_fault(path: Path, kind: str, wanted: str | None) -> str | None:
     """The fault of the command: expected are these lines, or exit status 2 and one message."""
-    command = [sys.executable, "-m", "exactformer", "circuit", str(path)]
-    if wanted is not None:
+    command = [sys.executable, "-m", "exactformer"]
+    command += [*COMMANDS.get(kind, ("circuit",)), str(path)]
+    if wanted is not None and kind not in COMMANDS:
         command += ["--inputs", str(path.with_suffix(".txt"))]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace")
     if wanted is not None:
         right = result.returncode == 0 and result.stdout == wanted and not result.stderr
     else:
-        one = result.stderr.startswith("exactformer: ") and result.stderr.count("\n") == 1
+        lines = 3 if kind in COMMANDS else 1  # a program's has the text with a caret
+        one = result.stderr.startswith("exactformer: ") and result.stderr.count("\n") == lines
         right = result.returncode == 2 and one and not result.stdout
     return None if right else f"status {result.returncode}, {result.stderr[-300:]!r}"
 

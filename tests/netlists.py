@@ -1,4 +1,6 @@
-"""Random circuits, written as AIGER, binary and ASCII, and as BLIF, by code of the tests' own."""
+"""Random circuits, written as AIGER, binary and ASCII, as BLIF and as programs, by code of the
+tests' own.
+"""
 
 from random import Random
 
@@ -83,3 +85,19 @@ def as_blif(circuit: Circuit, rng: Random) -> bytes:
 
 def _wire(literal: int) -> str:
     return f"w{literal // 2}" if literal > 1 else "zero"
+
+
+def as_program(circuit: Circuit, rng: Random) -> bytes:
+    """A statement for each gate, and for each input with a random value; in any order."""
+
+    def operand(literal: int) -> str:
+        if literal < 2:
+            return str(literal)
+        return f"w{literal // 2}" if literal % 2 == 0 else f"(~w{literal // 2})"
+
+    lines = [f"w{variable} = {rng.randrange(2)};" for variable in circuit.inputs]
+    for out, a, b in circuit.gates:
+        lines.append(f"w{out // 2} = ({operand(a)} {rng.choice('&|')} {operand(b)});")
+    lines += [f"y{i}={operand(literal)};" for i, literal in enumerate(circuit.outputs)]
+    rng.shuffle(lines)
+    return rng.choice(("\n", " ", "  # and so on\n")).join(lines).encode()

@@ -70,7 +70,8 @@ def schedule(gates: Gates, program: Program) -> Schedule:
     _last_uses(gates.a, gates.b, gates.out, last)
     outputs = np.array(program.outputs, dtype=np.int64)
     last[outputs] = NOBODY
-    row, rows = np.empty(gates.wires, np.int32), np.empty((len(gates.out), 3), np.int32)
+    # Zeros, so that even gates in a wrong order would read rows that there are.
+    row, rows = np.zeros(gates.wires, np.int32), np.empty((len(gates.out), 3), np.int32)
     row[: program.inputs] = np.arange(program.inputs)
     free = np.empty(gates.wires, np.int32)
     count = _assign(gates.a, gates.b, gates.out, last, row, rows, free, program.inputs)
