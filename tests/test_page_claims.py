@@ -250,6 +250,16 @@ def test_the_report_gives_the_range_of_the_first_table_of_batches(table):
     assert said in read("results/README.md")
 
 
+def test_outputs_of_circuits_are_those_of_the_table():
+    lines = (RESULTS / "netlists.md").read_text().splitlines()
+    found = [re.findall(r"([\d,]+) of ([\d,]+)", line) for line in lines if line[:1] == "|"][2:]
+    assert len(found) == 10
+    assert all(len(row) == 5 and len({n for pair in row for n in pair}) == 1 for row in found)
+    total = sum(int(row[0][0].replace(",", "")) for row in found)
+    for page in ("results/README.md", "docs/circuits.md"):
+        assert f"{total:,} of {total:,} outputs" in read(page)
+
+
 def test_every_page_of_results_is_in_the_report():
     text = (RESULTS / "README.md").read_text()
     pages = {path.name for path in RESULTS.glob("*.md")} - {"README.md"}

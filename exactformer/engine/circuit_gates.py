@@ -8,6 +8,7 @@ two, chosen between by the others. Statements that are alike but for their names
 A truth table is a number: bit x + 2y is the value for a = x and b = y.
 """
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -186,11 +187,21 @@ def _wires(operands: list[_Operand]) -> tuple[int, ...]:
 def _applied(bits: int, operands: list[_Operand]) -> _Operand:
     """An operator on operands, as a function of the wires on which it depends."""
     wires = _wires(operands)
+    shapes = tuple((tuple(map(wires.index, operand.wires)), operand.table) for operand in operands)
+    found = _composed(bits, shapes)
+    return _Operand(tuple(wires[i] for i in found.wires), found.table)
+
+
+@lru_cache(maxsize=1 << 16)
+def _composed(bits: int, shapes: tuple[tuple[tuple[int, ...], int], ...]) -> _Operand:
+    """The same on wires that are numbered as they come: large covers repeat a few of these."""
+    operands = [_Operand(wires, table) for wires, table in shapes]
+    wires = _wires(operands)
     while True:
         table = 0
         for i in range(1 << len(wires)):
-            values = {wire: i >> j & 1 for j, wire in enumerate(wires)}
-            values |= {wire: 0 for wire in _wires(operands) if wire not in values}
+            values = dict.fromkeys(_wires(operands), 0)  # of those that do not matter
+            values |= {wire: i >> j & 1 for j, wire in enumerate(wires)}
             key = sum(operand.bit(values) << j for j, operand in enumerate(operands))
             table |= (bits >> key & 1) << i
         needed = tuple(wire for j, wire in enumerate(wires) if _depends(table, len(wires), j))

@@ -1,8 +1,9 @@
 """Circuits at the speed of a simulator: certified weights' tables, 64 assignments a machine word.
 
 The wires of a program are rows of words, a bit for each assignment, and a gate is one loop over
-its three rows. A row is used again when nobody needs its wire any more, so that the rows fit into
-the processor's cache, however many gates there are. Blocks of words run on all cores.
+its three rows. A row is used again when nobody needs its wire any more, so that there are as many
+as wires that are needed at once: mostly few enough for the processor's cache, however many gates
+there are. Blocks of words run on all cores.
 
 A bit is the index of a value in the algebra's vocabulary, of two.
 """

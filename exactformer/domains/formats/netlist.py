@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from exactformer.domains.bounds import shortened
 from exactformer.domains.catalog import boolean
-from exactformer.domains.errors import quote
 from exactformer.domains.program import WIRE, Program
 from exactformer.domains.symbols import CLOSE, OPEN
 
@@ -72,7 +71,13 @@ class Place:
         rest = self.data[offset : offset + 40]
         if not rest:
             return "the end of the file"
-        return quote(ascii(rest.split(b"\n")[0].decode("latin-1"))[1:-1])
+        return quote_bytes(rest.split(b"\n")[0])
+
+
+def quote_bytes(data: bytes, longest: int = 20) -> str:
+    """Some bytes of a file in quotes, shortened if they are many."""
+    shown = data if len(data) <= longest else data[: longest - 3] + b"..."
+    return repr(shown)[1:]
 
 
 # The tokens of a statement by its literals: each is a wire, an inverted wire or a constant, and one

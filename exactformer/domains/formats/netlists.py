@@ -4,10 +4,9 @@ from pathlib import Path
 
 from exactformer.domains.bounds import LONGEST_NETLIST
 from exactformer.domains.data import read_bytes
-from exactformer.domains.errors import quote
 from exactformer.domains.formats.aiger import is_aiger, read_aiger
 from exactformer.domains.formats.blif import is_blif, read_blif
-from exactformer.domains.formats.netlist import Netlist
+from exactformer.domains.formats.netlist import Netlist, quote_bytes
 
 
 def read_netlist(path: str | Path) -> Netlist:
@@ -17,8 +16,7 @@ def read_netlist(path: str | Path) -> Netlist:
         return read_aiger(data, str(path))
     if is_blif(data):
         return read_blif(data, str(path))
-    begin = quote(ascii(data[:20].decode("latin-1"))[1:-1])
     raise ValueError(
         f"{path}: expected AIGER, which begins with 'aig ' or 'aag ', or BLIF, which begins with "
-        f".model, found {begin if data else 'an empty file'}"
+        f".model, found {quote_bytes(data[:40]) if data else 'an empty file'}"
     )
