@@ -33,8 +33,9 @@ from exactformer.evaluation.circuits import Circuit, write_bits
 from exactformer.evaluation.programs import read_program, run_program
 from exactformer.evaluation.values import Evaluator
 from tests import aiger_simulator, blif_simulator, program_reader
-from tests.netlists import as_aag, as_aig, as_blif, as_program, random_circuit
+from tests.netlists import as_aag, as_aig, as_blif, as_program, random_circuit, random_covers
 
+KINDS = ("aig", "aag", "aag in any order", "blif", "blif of covers", "program")
 CLAIM = "A damaged circuit is refused with its place, or evaluated rightly, soon and in a gigabyte."
 BYTES = 1 << 30
 ASSIGNMENTS = 70
@@ -76,12 +77,14 @@ def attack(
 def _damaged(rng: Random) -> tuple[str, bytes]:
     """A format and a file; a few are as they should be."""
     circuit = random_circuit(rng, rng.randrange(1, 7), rng.randrange(1, 40), rng.randrange(1, 5))
-    kind = rng.choice(("aig", "aag", "aag in any order", "blif", "program"))
+    kind = rng.choice(KINDS)
     behind = rng.choice((b"", b"i0 first input\n", b"o0 y\nc\nmade at random\n", b"c"))
     if kind == "aig":
         data = as_aig(circuit, behind)
     elif kind == "blif":
         data = as_blif(circuit, rng)
+    elif kind == "blif of covers":
+        data = random_covers(rng, rng.randrange(7), rng.randrange(1, 20), rng.randrange(1, 5))
     elif kind == "program":
         data = as_program(circuit, rng)
     else:

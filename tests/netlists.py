@@ -87,6 +87,29 @@ def _wire(literal: int) -> str:
     return f"w{literal // 2}" if literal > 1 else "zero"
 
 
+def random_covers(rng: Random, inputs: int, gates: int, outputs: int) -> bytes:
+    """BLIF whose gates are covers of up to five inputs and four cubes, in any order; lines may
+    go on in the next one.
+    """
+    wires = [f"w{i}" for i in range(inputs)]
+    covers = []
+    for i in range(inputs, inputs + gates):
+        ends = rng.sample(wires, rng.randrange(min(5, len(wires)) + 1))
+        value, cover = (
+            rng.randrange(2),
+            [rng.choice((" ", " \\\n ")).join([".names", *ends, f"w{i}"])],
+        )
+        for _ in range(rng.randrange(5) if ends else rng.randrange(2)):
+            cube = "".join(rng.choice("01-") for _ in ends)
+            cover.append(f"{cube} {value}".strip())
+        covers.append(cover)
+        wires.append(f"w{i}")
+    rng.shuffle(covers)
+    head = [".model covers", ".inputs " + " ".join(wires[:inputs])]
+    head.append(".outputs " + " ".join(rng.sample(wires, min(outputs, len(wires)))))
+    return "\n".join([*head, *(line for cover in covers for line in cover), ".end", ""]).encode()
+
+
 def as_program(circuit: Circuit, rng: Random) -> bytes:
     """A statement for each gate, and for each input with a random value; in any order."""
 

@@ -24,9 +24,9 @@ from exactformer.engine.circuits_gpu import OPTIONS, GpuCircuitEngine
 from exactformer.engine.layout import source
 from exactformer.evaluation.circuits import Circuit
 from exactformer.evaluation.values import Evaluator
-from tests import aiger_simulator
+from tests import aiger_simulator, blif_simulator
 from tests.emulated import COMPILER, Emulator
-from tests.netlists import as_aag, as_aig, as_blif, random_circuit
+from tests.netlists import as_aag, as_aig, as_blif, random_circuit, random_covers
 
 
 def engine_of(program, algebra, kind: Any = CircuitEngine, *more) -> Any:
@@ -55,6 +55,17 @@ def test_random_netlists(tmp_path, engine, weights):
         bits = numbers.integers(0, 2, (70, len(circuit.inputs)), dtype=np.uint8)
         found = Circuit(read_netlist(path), evaluator).outputs(bits)
         np.testing.assert_array_equal(found, aiger_simulator.simulate(circuit, bits))
+
+
+def test_random_covers(tmp_path):
+    rng, path = Random(1), tmp_path / "circuit"
+    for _ in range(100):
+        path.write_bytes(random_covers(rng, rng.randrange(7), rng.randrange(1, 20), 4))
+        netlist = read_netlist(path)
+        every = np.array([*product((0, 1), repeat=len(netlist.inputs))], dtype=np.uint8)
+        wanted = blif_simulator.simulate(blif_simulator.read(path.read_bytes()), every)
+        found = Circuit(netlist, Evaluator(boolean())).outputs(every)
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_the_published_circuits():
