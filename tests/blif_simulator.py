@@ -39,7 +39,7 @@ def simulate(model: Model, bits: np.ndarray) -> np.ndarray:
     wires = dict(zip(model.inputs, np.asarray(bits, dtype=bool).T, strict=True))
     waiting = dict(model.covers)
     while waiting:
-        ready = [w for w, (inputs, _) in waiting.items() if all(i in wires for i in inputs)]
+        ready = [w for w, cover in waiting.items() if all(i in wires for i in asked(*cover))]
         assert ready, "a cycle, or a wire without a definition"
         for wire in ready:
             inputs, rows = waiting.pop(wire)
@@ -52,3 +52,9 @@ def simulate(model: Model, bits: np.ndarray) -> np.ndarray:
                 some |= holds
             wires[wire] = ~some if rows and rows[0][-1] == "0" else some
     return np.array([wires[name] for name in model.outputs]).reshape(-1, count).T
+
+
+def asked(inputs: list[str], rows: list[list[str]]) -> set[str]:
+    """The inputs that some cube has another character for than `-`."""
+    cubes = ["".join(cube) for *cube, _ in rows]
+    return {name for i, name in enumerate(inputs) if any(cube[i] != "-" for cube in cubes)}

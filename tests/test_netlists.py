@@ -79,6 +79,11 @@ def test_covers(read):
     assert netlist.gates == 5
 
 
+def test_what_no_cube_asks_for_is_no_cycle(read):
+    netlist = read(".inputs a\n.outputs y\n.names y a y\n-0 1\n")
+    assert statements(netlist) == ["n1=(~n0)"]
+
+
 def test_statements_of_blif_in_any_order(read):
     rng = Random(1)
     for _ in range(20):

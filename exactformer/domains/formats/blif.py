@@ -2,7 +2,8 @@
 
 A gate is a cover: a list of cubes, each with `0`, `1` or `-` for each input, all for the value 1
 of the gate or all for 0. It becomes OR of ANDs, each halved again and again, so that its nesting
-grows with the logarithm of its size. Statements may stand in any order.
+grows with the logarithm of its size. A gate depends on the inputs that some cube asks for, and on
+none for which all have `-`. Statements may stand in any order.
 """
 
 from collections.abc import Iterator
