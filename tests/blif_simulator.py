@@ -39,7 +39,7 @@ def simulate(model: Model, bits: np.ndarray) -> np.ndarray:
     wires = dict(zip(model.inputs, np.asarray(bits, dtype=bool).T, strict=True))
     waiting = dict(model.covers)
     while waiting:
-        ready = [w for w, cover in waiting.items() if all(i in wires for i in asked(*cover))]
+        ready = [w for w, (ends, rows) in waiting.items() if asked(ends, rows) <= wires.keys()]
         assert ready, "a cycle, or a wire without a definition"
         for wire in ready:
             inputs, rows = waiting.pop(wire)
