@@ -9,14 +9,14 @@ import numpy as np
 class Model(NamedTuple):
     inputs: list[str]
     outputs: list[str]
-    covers: dict[str, tuple[list[str], list[str]]]  # by wire: its inputs, its rows
+    covers: dict[str, tuple[list[str], list[list[str]]]]  # by wire: its inputs, its rows
 
 
 def read(data: bytes) -> Model:
     """Trusts the file."""
     text = re.sub(r"#[^\n]*", "", data.decode())
     text = re.sub(r"\\[^\S\n]*\n", " ", text)
-    model, rows = Model([], [], {}), []
+    model, rows = Model([], [], {}), list[list[str]]()
     for line in text.split("\n"):
         words = line.split()
         if not words:
