@@ -5,7 +5,7 @@
 FOLDER (or `--data FOLDER`) has the EPFL circuits as `epfl/*.aig`. The engine's rivals are a plain
 simulator in C, which `cc` compiles here; `&sim` of Berkeley ABC, if it is installed or `--abc`
 names it; and KyuPy, whose loop numba compiles, if it is installed (`pip install kyupy`). `--device
-cuda` adds the engine on a GPU. `--rounds N` chooses how often each of them runs.
+cuda` adds the engine on a GPU. `--rounds N` chooses how often each rival runs.
 """
 
 import ctypes
@@ -37,6 +37,7 @@ from exactformer.paper.files import table
 from tests.aiger_simulator import Circuit as Gates
 from tests.netlists import as_aig, varint
 
+TURNS = 3  # of each netlist, in what grows
 LEVELS, GATES = 30, 12_000  # that stay the same while the other grows
 WIDTHS = (100, 200, 400, 800, 1600)  # gates of a level
 STEPS = (10, 30, 100, 300)  # levels
@@ -65,7 +66,7 @@ def main() -> int:
         f"Random netlists; the seconds of one processor (with a GPU, of the clock) for a gate and "
         f"an assignment, of {FAST:,} assignments by the engine and of {FEW} by the transformer "
         f"with constructed weights, by the depth and by the logarithm. The median of "
-        f"{chosen.rounds} rounds, in each of which every netlist has its turn. Rows are what the "
+        f"{TURNS} rounds, in each of which every netlist has its turn. Rows are what the "
         f"engine keeps of all wires at a time; where they outgrow a cache, a gate takes longer.\n"
     )
     names = ["gates", "levels", "rows", "engine, ps", "depth, µs", "log, µs"]
@@ -101,8 +102,7 @@ def growth(chosen: Any) -> list[list[str]]:
             for run in runs[-1]:
                 run()
     seconds = [
-        [[timed(chosen.device, run)[1] for run in row] for row in runs]
-        for _ in range(chosen.rounds)
+        [[timed(chosen.device, run)[1] for run in row] for row in runs] for _ in range(TURNS)
     ]
     for i, (levels, width) in enumerate(sizes):
         units = [1e12 / FAST, *(1e6 / FEW for _ in models)]
