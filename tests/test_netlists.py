@@ -135,6 +135,10 @@ REFUSALS = [
     (b"aig 2 1 0 0 1\n\1\1rest", "byte 16: expected a name such as"),
     (b"aig 1 1 0 1 0\n4\n", "byte 14: expected a literal up to 3, found 4"),
     (".model a\n.model b\n", "line 2: expected one .model"),
+    (
+        ".model a\r.inputs b\r.outputs b\r",
+        "line 1: expected one name behind .model, found '.inputs'",
+    ),
     (".model a\n.inputs a a\n", "line 2: expected each input once, found 'a' again"),
     (".inputs a\n.outputs y\n.names a y\n1 1\n.names a y\n0 1\n", "line 5: expected each wire def"),
     (".inputs a\n.names a\n1\n", "line 2: expected each wire defined once"),

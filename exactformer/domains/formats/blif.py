@@ -69,6 +69,8 @@ def read_blif(data: bytes, name: str) -> Netlist:
             models += 1
             if models > 1:
                 place.refuse(line.offset, "one .model", "a second one")
+            if len(rest) > 1:  # such as all of a file whose lines end in another way
+                place.refuse(line.offset, "one name behind .model", quote(rest[1]))
         elif word == ".inputs":
             for wire in rest:
                 if wire in inputs:
