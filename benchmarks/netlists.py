@@ -50,15 +50,16 @@ def main() -> int:
     arguments.add_argument("--device", default="cpu")
     arguments.add_argument("--assignments", type=int, default=1000)
     chosen = arguments.parse_args()
+    about = machine(chosen.device)
     found = [outputs(case, chosen) for case in cases(chosen.data)]
     rows, wrong = [row for row, _ in found], sum(differing for _, differing in found)
     print(heading("Every output of the EPFL circuits"))
-    print(machine(chosen.device))
+    print(about)
     print(
         f"\nOutputs that are equal to the independent simulator's, of all outputs for "
         f"{chosen.assignments:,} random assignments: by the engine, and by the transformer with "
         f"{' and '.join(WEIGHTS)} weights, by the depth and by the logarithm. Seconds are "
-        f"{'those of the clock' if chosen.device != 'cpu' else 'of one processor'}, with "
+        f"{'those of the clock' if chosen.device != 'cpu' else 'of one core'}, with "
         f"{WEIGHTS[0]} weights.\n"
     )
     runs = [f"{by}, {weights}" for by in WAYS for weights in WEIGHTS]
@@ -81,11 +82,13 @@ def cases(data: Path) -> list[Case]:
 
 
 def machine(device: str) -> str:
+    """What it is, for the page; from here on torch has one core."""
     with open("/proc/cpuinfo") as file:
         model = re.search(r"model name\s*:\s*(.*)", file.read())
     name = model[1] if model else "unknown processor"
+    torch.set_num_threads(1)  # two that wait for each other take more of both processors
     on = f", {torch.cuda.get_device_name()}" if device != "cpu" else ""
-    return f"{name}, {torch.get_num_threads()} cores{on}; torch {torch.__version__}."
+    return f"{name}, {os.cpu_count()} cores{on}; torch {torch.__version__}, on one of them."
 
 
 def timed(device: str, run: Callable[[], Any]) -> tuple[Any, float]:
@@ -122,7 +125,7 @@ def outputs(case: Case, chosen: Any) -> tuple[list[str], int]:
     iterations = [run.iterations for run in runs[1 :: len(WEIGHTS)]]
     row = [case.name, *(f"{n:,}" for n in (*shape, *iterations))]
     row += [f"{count:,} of {wanted.size:,}" for count in equal]
-    row += [f"{seconds[0]:.4f}", *(f"{t:.1f}" for t in seconds[1 :: len(WEIGHTS)])]
+    row += [f"{seconds[0]:.4f}", *(f"{t:.2f}" for t in seconds[1 :: len(WEIGHTS)])]
     log(" | ".join(row))
     return row, wanted.size * len(runs) - sum(equal)
 

@@ -63,7 +63,7 @@ def main() -> int:
     print(machine(chosen.device))
     print("\n## Gates and levels\n")
     print(
-        f"Random netlists; the seconds of one processor (with a GPU, of the clock) for a gate and "
+        f"Random netlists; the seconds of one core (with a GPU, of the clock) for a gate and "
         f"an assignment, of {FAST:,} assignments by the engine and of {FEW} by the transformer "
         f"with constructed weights, by the depth and by the logarithm. The median of "
         f"{TURNS} rounds, in each of which every netlist has its turn. Rows are what the "
