@@ -104,6 +104,15 @@ def with_dense_vectors() -> ef.Model:
     return ef.Model(model.algebra, dense(model.weights, torch.Generator().manual_seed(0)))
 
 
+def test_what_is_not_covered_is_said_before_a_checker_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(coq, "BUILT", tmp_path / "checker")
+    monkeypatch.setenv("PATH", "")
+    status, printed, errors = verified(ef.construct(ef.boolean_plain()), tmp_path)
+    assert (status, printed) == (2, "")
+    assert "not for 'boolean-plain' in plain notation" in errors
+    assert "not built" in verified(ef.construct(ef.boolean()), tmp_path)[2]
+
+
 UNCOVERED = {
     "units": (lambda: ef.construct(ef.listops(None)), "found units"),
     "dense": (with_dense_vectors, "found dense vectors"),
