@@ -23,7 +23,7 @@ from reports import log, parser, run_sweep
 from exactformer.domains.catalog import CATALOG
 from exactformer.sweep import SettingRow, plan, read_rows
 from exactformer.sweep.run import SWEEP, claim
-from exactformer.training.recipe import Recipe, recipe_for
+from exactformer.training.recipe import Staged, recipe_for
 from exactformer.training.record import content_sha256, read_record
 from exactformer.training.run import RUN, versions
 
@@ -109,7 +109,7 @@ def collected(task: str, folder: Path) -> Record:
 
 
 def cell(task: str, recipe, row: SettingRow) -> Cell:
-    assert isinstance(recipe, Recipe)
+    assert isinstance(recipe, Staged)
     exact = {record["seed"] for record in row.certified}
     learned = {r["seed"] for r in row.records if r["rows_right"] == r["rows"]}
     every = sorted(record["seed"] for record in row.records)

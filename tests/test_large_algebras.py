@@ -6,7 +6,7 @@ import pytest
 
 import exactformer as ef
 from exactformer.domains.catalog import arithmetic
-from exactformer.training.recipe import Recipe, recipe_for, sure_recipe_for
+from exactformer.training.recipe import Staged, recipe_for, sure_recipe_for
 from exactformer.training.run import train_seeds
 from exactformer.verify import verify
 
@@ -19,10 +19,10 @@ def test_an_algebra_just_past_400_cases_is_learned_and_certified(tmp_path):
 
 
 def test_smaller_algebras_and_wider_operators_keep_their_recipes():
-    assert recipe_for(ef.boolean()) == Recipe(steps=1_000)
-    some = Recipe(steps=8_000, give_up=(1_000, 0.55), polish_steps=600, polish_rate=0.02)
+    assert recipe_for(ef.boolean()) == Staged(steps=1_000)
+    some = Staged(steps=8_000, give_up=(1_000, 0.55), polish_steps=600, polish_rate=0.02)
     assert recipe_for(ef.arithmetic()) == recipe_for(arithmetic(19)) == some
-    assert recipe_for(ef.listops()) == Recipe(steps=3_000, batch=160)
+    assert recipe_for(ef.listops()) == Staged(steps=3_000, batch=160)
     sure = replace(recipe_for(ef.listops()), open_bits=0.3, feedforward_rate=0.03, steps=6_000)
     assert sure_recipe_for(ef.listops()) == sure
 

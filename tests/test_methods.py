@@ -9,7 +9,7 @@ import pytest
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG
 from exactformer.sweep import plan, run_shard
-from exactformer.training.recipe import Recipe, recipe_by_method, recipe_for, sure_recipe_for
+from exactformer.training.recipe import Staged, recipe_by_method, recipe_for, sure_recipe_for
 from tests.runs import Enough, StopAtFirstLook, exactformer
 
 ARITHMETIC = ef.arithmetic()
@@ -17,10 +17,10 @@ SHORT = {"steps": 50, "attempts": 1}
 SURE = sure_recipe_for(ARITHMETIC)
 
 
-def recorded(run: str | bytes) -> Recipe:
+def recorded(run: str | bytes) -> Staged:
     """The recipe of a run.json."""
     recipe = json.loads(run)["recipe"]
-    return Recipe(**recipe | {"betas": tuple(recipe["betas"])})
+    return Staged(**recipe | {"betas": tuple(recipe["betas"])})
 
 
 def test_it_differs_where_the_default_falls_short():

@@ -18,7 +18,7 @@ from exactformer.domains.precedence import Level
 from exactformer.model.storage import to_file
 from exactformer.verify import ProofRejected, verify
 from exactformer.verify.coq import dump
-from exactformer.verify.levels import Gate, check_levels, every_run
+from exactformer.verify.levels import LevelGate, check_levels, every_run
 from exactformer.weights.file import WeightFile
 from tests.in_process import run_here
 from tests.plain_algebras import EXAMPLES, MODULO7, derivations, random_algebras, value
@@ -155,7 +155,7 @@ def test_no_gate_that_passes_is_wrong_on_any_short_text(algebra, rng):
 @given(random_algebras())
 def test_every_run_of_operators_is_followed(algebra):
     """By hand: each prefix operator of each short text, with the level that the layer gives it."""
-    gate = Gate(algebra.declared_levels, algebra.declared_directions)
+    gate = LevelGate(algebra.declared_levels, algebra.declared_directions)
     listed = {(run.prefix[-1], level) for run, level in every_run(algebra, gate, gate)}
     seen: set[tuple[int, int]] = set()
     for text in derivations(algebra, 6):

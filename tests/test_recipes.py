@@ -6,7 +6,7 @@ import pytest
 
 from exactformer.domains.catalog import boolean
 from exactformer.model.feedforward import MLP
-from exactformer.training.recipe import Recipe, recipe_by_method, recipe_for
+from exactformer.training.recipe import Staged, recipe_by_method, recipe_for
 from exactformer.training.state import begin, export
 
 
@@ -18,7 +18,7 @@ def test_recipes():
     changed = recipe_by_method("staged", boolean(), settings)
     assert changed == replace(recipe, estimator="search", attempts=2, spread=0.2)
     narrow = recipe_by_method("staged", boolean(), {"width": "6", "give_up": "none"})
-    assert isinstance(narrow, Recipe)
+    assert isinstance(narrow, Staged)
     assert narrow.give_up is None
     state = begin(boolean(), narrow, [1])
     weights = export(boolean(), state.tensors, 0, narrow.width)

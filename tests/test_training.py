@@ -22,7 +22,7 @@ from exactformer.domains.catalog import CATALOG, describe
 from exactformer.host.threads import one_thread
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
 from exactformer.training.loop import Trainer
-from exactformer.training.recipe import PAPER_SEEDS, Recipe, recipe_for
+from exactformer.training.recipe import PAPER_SEEDS, Staged, recipe_for
 from exactformer.training.record import read_seed_record
 from exactformer.training.run import CHECKPOINT, Observer, summary, train_seeds
 from exactformer.training.state import State, begin, initial
@@ -59,7 +59,7 @@ def test_the_run_says_what_it_was(paper_run):
     assert run["seeds"] == list(PAPER_SEEDS)
     assert run["algebra"] == describe(ef.boolean())
     settings = run["recipe"] | {"betas": tuple(run["recipe"]["betas"])}
-    assert Recipe(**settings) == recipe_for(ef.boolean())
+    assert Staged(**settings) == recipe_for(ef.boolean())
     assert run["versions"]["torch"] == torch.__version__
 
 
@@ -93,7 +93,7 @@ def test_from_python():
 def test_an_uncertified_seed_ends_with_its_counterexample(tmp_path):
     patch = (
         "import exactformer.training.recipe as module\n"
-        "module.recipe_for = lambda algebra: module.Recipe(steps=50, attempts=1)"
+        "module.recipe_for = lambda algebra: module.Staged(steps=50, attempts=1)"
     )
     result = exactformer("train", "boolean", "--seeds", "1,2", "--out", tmp_path, before=patch)
     assert result.returncode == 1, result.stderr
@@ -121,7 +121,7 @@ def test_a_seed_alone_ends_with_the_same_bytes(paper_run, tmp_path, seed):
     assert weights(tmp_path) == {name: (paper_run / name).read_bytes()}
 
 
-def advance(algebra: Algebra, recipe: Recipe, state: State, looks: int) -> State:
+def advance(algebra: Algebra, recipe: Staged, state: State, looks: int) -> State:
     """Train for so many looks and no further."""
     trainer = Trainer(algebra, recipe)
     with one_thread():
@@ -141,7 +141,7 @@ def assert_same_seed(one: State, row: int, other: State, other_row: int) -> None
         assert torch.equal(tensor[row], other.tensors[name][other_row]), name
 
 
-def shortened(algebra: Algebra) -> tuple[Recipe, int]:
+def shortened(algebra: Algebra) -> tuple[Staged, int]:
     """A recipe that has a seed start again, with its gate in motion, and looks that show both."""
     recipe = replace(recipe_for(algebra), gate_from=0.0, gate_steps=2)
     if algebra.name == "listops":

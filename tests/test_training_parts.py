@@ -24,7 +24,7 @@ from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.estimators import ASKING, BY_GRADIENT, Memory, answered
 from exactformer.training.loop import Trainer
-from exactformer.training.recipe import Recipe, recipe_for
+from exactformer.training.recipe import Staged, recipe_for
 from exactformer.training.state import (
     BATCHES,
     LEARNED,
@@ -173,7 +173,7 @@ def test_padding_stays_zero_and_is_cut_off(task):
 
 
 def test_schedule():
-    adam = Trainer(boolean(), Recipe(steps=1_000)).adam
+    adam = Trainer(boolean(), Staged(steps=1_000)).adam
     fractions = [adam.fraction(step) for step in range(1_001)]
     known = {0: 0.3, 50: 0.65, 100: 1, 550: (1 + 0.05) / 2, 1_000: 0.05}
     assert {step: fractions[step] for step in known} == pytest.approx(known)
@@ -182,7 +182,7 @@ def test_schedule():
 
 def test_adam_is_torchs_for_each_seed():
     """One seed's gradients are far above the clip, one's far below; they start at other steps."""
-    recipe = Recipe(steps=40)
+    recipe = Staged(steps=40)
     trainer = Trainer(boolean(), recipe)
     adam, state = trainer.adam, begin(boolean(), recipe, [1, 2])
     scales, head_start = [50.0, 1e-3], [0, 7]

@@ -47,10 +47,10 @@ def _by_parentheses(expression: Expression) -> int:
 
 def _by_precedence(expression: Expression) -> int:
     ids = expression.ids.tolist()
-    return climb(expression.algebra, ids, lambda token: Group(0), joined, enclosed).number
+    return climb(expression.algebra, ids, lambda token: Segment(0), joined, enclosed).number
 
 
-class Group(NamedTuple):
+class Segment(NamedTuple):
     """A part of a text in plain notation. If it is a run of operators of one level, `level` is that
     level, `largest` the largest number among the run's operands, and `having` how many have it.
     """
@@ -61,7 +61,7 @@ class Group(NamedTuple):
     having: int = 0
 
 
-def joined(operator: Applied, operands: list[Group]) -> Group:
+def joined(operator: Applied, operands: list[Segment]) -> Segment:
     """Apply an operator: an operand that is a run of the same level becomes part of this run."""
     numbers = [
         (part.largest, part.having) if part.level == operator.level else (part.number, 1)
@@ -69,12 +69,12 @@ def joined(operator: Applied, operands: list[Group]) -> Group:
     ]
     largest = max(number for number, _ in numbers)
     having = sum(count for number, count in numbers if number == largest)
-    return Group(max(1, largest + (having > 1)), operator.level, largest, having)
+    return Segment(max(1, largest + (having > 1)), operator.level, largest, having)
 
 
-def enclosed(group: Group) -> Group:
+def enclosed(group: Segment) -> Segment:
     """Put parentheses around a part."""
-    return Group(max(1, group.number))
+    return Segment(max(1, group.number))
 
 
 # By what groups operators.

@@ -20,11 +20,11 @@ from exactformer.engine.layout import CELLS, SHARED_TABLE, whole_lines
 from exactformer.engine.tensor import Words
 
 MALFORMED, LEFT = 255, 254  # instead of the index of a value: no expression; to be read by others
-MOST_ENTRIES = 1 << 24  # of the lexer: a node is a number of 24 bits
+MOST_ENTRIES = 1 << 24  # of the lexer: a state is a number of 24 bits
 BRACKETS = {b"(": "()", b")": "()", b"[": "[]", b"]": "[]"}
 
 
-class Node(NamedTuple):
+class LexerState(NamedTuple):
     """A state of the lexer."""
 
     read: bytes  # bytes of a symbol read so far; empty if no lexeme may go on
@@ -109,7 +109,7 @@ class RowTables:
             tokens[128:] = self.lost  # it may be white space
             tokens[separator] = self.end
             return _NO_LEXER[0], tokens
-        nodes = [Node(b"", self.space), Node(b"", self.end)]
+        nodes = [LexerState(b"", self.space), LexerState(b"", self.end)]
         numbers = {node: i for i, node in enumerate(nodes)}
         rows: list[list[int]] = []
         for node in nodes:  # grows while it is gone through
@@ -125,35 +125,35 @@ class RowTables:
         lexer = (columns >> 8) * columns.shape[1] << 8 | columns & 255
         return lexer.astype(np.uint32), classes.reshape(-1)
 
-    def _read(self, node: Node, byte: int, separator: int) -> tuple[int, Node]:
+    def _read(self, node: LexerState, byte: int, separator: int) -> tuple[int, LexerState]:
         """The token that a byte ends, and what the lexer goes on with."""
         this, brackets = bytes([byte]), "" if node.token == self.end else node.brackets
         if node.read:
             if node.read + this in self._prefixes:
                 return self.space, self._node(node.read + this, brackets)
             if BYTE_CLASSES[node.read[-1]] == BYTE_CLASSES[byte] == WORD:
-                return self.space, Node(b"", self.unknown, brackets)
+                return self.space, LexerState(b"", self.unknown, brackets)
         if byte == separator:
-            return node.token, Node(b"", self.end)
+            return node.token, LexerState(b"", self.end)
         if BYTE_CLASSES[byte] == BLANK:
-            return node.token, Node(b"", self.space, brackets)
+            return node.token, LexerState(b"", self.space, brackets)
         if b"[" in self.words.spellings and this in BRACKETS:
             if brackets not in ("", BRACKETS[this]):
-                return node.token, Node(b"", self.lost, brackets)
+                return node.token, LexerState(b"", self.lost, brackets)
             brackets = BRACKETS[this]
         if this in self._prefixes:
             return node.token, self._node(this, brackets)
-        return node.token, Node(b"", self.unknown, brackets)
+        return node.token, LexerState(b"", self.unknown, brackets)
 
-    def _node(self, read: bytes, brackets: str) -> Node:
+    def _node(self, read: bytes, brackets: str) -> LexerState:
         spellings = self.words.spellings
         if read in self._spaces:
-            return Node(b"", self.space, brackets)
+            return LexerState(b"", self.space, brackets)
         if read in spellings:
-            return Node(read, spellings[read], brackets)
+            return LexerState(read, spellings[read], brackets)
         is_word = BYTE_CLASSES[read[0]] == WORD
         shorter = not is_word and any(read[:i] in spellings for i in range(1, len(read)))
-        return Node(read, self.lost if shorter else self.unknown, brackets)
+        return LexerState(read, self.lost if shorter else self.unknown, brackets)
 
 
 _NO_LEXER = np.zeros((0, 0), dtype=np.uint32), np.zeros(256, dtype=np.uint8)

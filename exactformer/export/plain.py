@@ -26,7 +26,7 @@ from exactformer.model.remembered import fixed
 HOLE = -2  # a symbol that no token has
 
 
-class Reading(NamedTuple):
+class Remaining(NamedTuple):
     """The remaining tokens of each sequence, side by side; (B, n) each."""
 
     symbols: Tensor
@@ -78,7 +78,7 @@ class PlainGraph(SpanGraph):
     def running(self, X: Tensor) -> Tensor:
         return self.reading(self.symbols(X)).running
 
-    def reading(self, symbols: Tensor) -> Reading:
+    def reading(self, symbols: Tensor) -> Remaining:
         """Kinds and levels of all tokens, as in `levels.read`."""
         n, live = symbols.shape[1], symbols != EMPTY
         into = torch.where(live, live.cumsum(-1) - 1, n)
@@ -100,9 +100,9 @@ class PlainGraph(SpanGraph):
         fitting = torch.where(operator, alone, (follows == (symbols == CLOSE)).long()) > 0
         fitting = fitting & self.get_buffer("counted")[token] & (~last | (operand_ends & ~first))
         running = self.matched(symbols) & (fitting | ~here).all(-1) & here.any(-1)
-        return Reading(symbols, prefix, torch.where(prefix, highest, alone), running)
+        return Remaining(symbols, prefix, torch.where(prefix, highest, alone), running)
 
-    def written(self, reading: Reading) -> Tensor:
+    def written(self, reading: Remaining) -> Tensor:
         """The symbols with the implied parentheses, (B, n (H + 1)); EMPTY for those not needed."""
         symbols, prefix, level, running = reading
         p, q = before(level), behind(level)
@@ -117,7 +117,7 @@ class PlainGraph(SpanGraph):
         there = ((symbols != EMPTY) & running.unsqueeze(-1)).unsqueeze(-1)
         return torch.where(there, torch.where(place < opened, OPEN, token), EMPTY).flatten(1)
 
-    def fold(self, entries: Entries, written: Tensor, reading: Reading, rows: int) -> Folds:
+    def fold(self, entries: Entries, written: Tensor, reading: Remaining, rows: int) -> Folds:
         """The steps of every span, as in `precedence.fold`; spans are in a table of `rows`."""
         position, hole, ids, _ = entries
         source, E = position // (self.H + 1), ids.shape[1]

@@ -27,7 +27,7 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect, listed
 from exactformer.domains.expression import EMPTY, Expression
-from exactformer.domains.strahler import Group, enclosed, joined
+from exactformer.domains.strahler import Segment, enclosed, joined
 from exactformer.model.iterations import Iterations, check_iterations
 
 
@@ -45,7 +45,7 @@ class Edge(NamedTuple):
     target: Node
 
 
-class Part(NamedTuple):
+class Subexpression(NamedTuple):
     """A part of an expression with one value: a value that is read, an operator with its operands,
     or a pair of parentheses around one part. Its place is that of the value, the operator or the
     `(`.
@@ -64,7 +64,7 @@ class Part(NamedTuple):
     last: int
 
 
-Parts = dict[int, Part]  # by their places; each comes after those in it
+Subexpressions = dict[int, Subexpression]  # by their places; each comes after those in it
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class CausalGraph:
 
     expression: Expression
     layer: str
-    parts: Parts = field(repr=False)
+    parts: Subexpressions = field(repr=False)
     tokens: dict[Node, str]
     causes: dict[Node, tuple[Node, ...]]
     answer: Node
@@ -213,7 +213,9 @@ def _level(algebra: Algebra, symbol: str, operands: int) -> int:
     return int(algebra.declared_levels[int(operands > 1), algebra.token_ids[symbol]])
 
 
-def _parenthesized(expression: Expression, iteration: Callable[[list[int], int], int]) -> Parts:
+def _parenthesized(
+    expression: Expression, iteration: Callable[[list[int], int], int]
+) -> Subexpressions:
     """The parts of an expression with parentheses around each span, whose iteration is found from
     those of its operands and from how many spans are around it.
     """
@@ -230,7 +232,7 @@ def _parenthesized(expression: Expression, iteration: Callable[[list[int], int],
             value = rule([parts[operand].value for operand in operands])
             numbers = [parts[operand].node.iteration for operand in operands]
             node = Node(iteration(numbers, len(enclosing)), operator)
-            parts[operator] = Part(tuple(operands), value, node, opened, position)
+            parts[operator] = Subexpression(tuple(operands), value, node, opened, position)
             place = operator
             operator, operands, opened = enclosing.pop()
             operands.append(place)
@@ -242,32 +244,32 @@ def _parenthesized(expression: Expression, iteration: Callable[[list[int], int],
     return parts
 
 
-def _read(place: int, token: int) -> Part:
-    return Part((), token - FIRST_VALUE, Node(0, place), place, place)
+def _read(place: int, token: int) -> Subexpression:
+    return Subexpression((), token - FIRST_VALUE, Node(0, place), place, place)
 
 
-def _by_depth(expression: Expression) -> Parts:
+def _by_depth(expression: Expression) -> Subexpressions:
     depth = expression.depth
     return _parenthesized(expression, lambda numbers, nesting: depth - nesting + 1)
 
 
-def _by_logarithm(expression: Expression) -> Parts:
+def _by_logarithm(expression: Expression) -> Subexpressions:
     def number(numbers: list[int], nesting: int) -> int:
         return max(1, max(numbers) + (numbers.count(max(numbers)) > 1))
 
     return _parenthesized(expression, number)
 
 
-def _by_precedence(expression: Expression) -> Parts:
+def _by_precedence(expression: Expression) -> Subexpressions:
     algebra, ids = expression.algebra, expression.ids
-    parts: Parts = {}
-    groups: dict[int, Group] = {}
+    parts: Subexpressions = {}
+    groups: dict[int, Segment] = {}
     in_run: set[int] = set()  # places of parts that belong to the run around
     values = iter(np.flatnonzero((ids >= FIRST_VALUE) & (ids < algebra.first_operator)).tolist())
 
     def read(token: int) -> int:
         place = next(values)
-        parts[place], groups[place] = _read(place, token), Group(0)
+        parts[place], groups[place] = _read(place, token), Segment(0)
         return place
 
     def apply(applied: Applied, operands: list[int]) -> int:
@@ -277,7 +279,7 @@ def _by_precedence(expression: Expression) -> Parts:
         value = algebra.operators[applied.token - algebra.first_operator]([p.value for p in held])
         first = min(place, held[0].first)
         node = Node(groups[place].number, first)
-        parts[place] = Part(tuple(operands), value, node, first, held[-1].last)
+        parts[place] = Subexpression(tuple(operands), value, node, first, held[-1].last)
         return place
 
     def enclose(inner: int) -> int:
@@ -285,7 +287,7 @@ def _by_precedence(expression: Expression) -> Parts:
         place = part.first - 1
         groups[place] = enclosed(groups[inner])
         node = Node(groups[place].number, place)
-        parts[place] = Part((inner,), part.value, node, place, part.last + 1)
+        parts[place] = Subexpression((inner,), part.value, node, place, part.last + 1)
         return place
 
     climb(algebra, ids.tolist(), read, apply, enclose)
@@ -296,7 +298,7 @@ def _by_precedence(expression: Expression) -> Parts:
     return parts
 
 
-PARTS: dict[str, Callable[[Expression], Parts]] = {  # by layer
+PARTS: dict[str, Callable[[Expression], Subexpressions]] = {  # by layer
     "depth": _by_depth,
     "log": _by_logarithm,
     "plain": _by_precedence,

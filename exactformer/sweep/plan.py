@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from exactformer.domains.algebra import Algebra
-from exactformer.training.recipe import EndToEnd, Recipe, recipe_by_method
+from exactformer.training.recipe import EndToEnd, Staged, recipe_by_method
 from exactformer.training.run import require_trainable
 
 AS_IT_IS = "recipe"  # the name of the setting that changes nothing
@@ -28,7 +28,7 @@ class Shard:
         return f"{setting_name(self.setting)}/{self.seeds[0]}-{self.seeds[-1]}"
 
     @property
-    def recipe(self) -> Recipe | EndToEnd:
+    def recipe(self) -> Staged | EndToEnd:
         settings = dict(self.setting)
         return recipe_by_method(settings.pop("method", "staged"), self.algebra, settings)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from exactformer.domains.algebra import Algebra
 from exactformer.host.progress import WIDE
-from exactformer.training.recipe import EndToEnd, Recipe, count_bags
+from exactformer.training.recipe import EndToEnd, Staged, count_bags
 from exactformer.training.run import Observer, Result
 from exactformer.training.state import State
 
@@ -26,13 +26,13 @@ class Terminal(Observer):
     """A table with a row for each seed, redrawn; without a terminal, a line now and then."""
 
     def __init__(
-        self, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], console: Console
+        self, algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], console: Console
     ) -> None:
         self.algebra, self.recipe, self.seeds, self.console = algebra, recipe, seeds, console
         self.results: dict[int, Result] = {}
         self.state: State | None = None
         self.bags = count_bags(algebra)
-        staged = isinstance(recipe, Recipe)
+        staged = isinstance(recipe, Staged)
         self.depth_two = recipe.strings if staged else recipe.depth_two_batch
         self.started = self.last_line = time.monotonic()
         self.steps_before: int | None = None

@@ -26,7 +26,7 @@ from exactformer.model.quantize import ternary
 from exactformer.protocol.optimizer import EPSILON, update_moments
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.gates import MOVE, rotations
-from exactformer.training.recipe import EstimatorName, Recipe
+from exactformer.training.recipe import EstimatorName, Staged
 from exactformer.training.state import NOISE, STRINGS, Memory, Seed
 
 BETAS = (0.9, 0.99)  # of Adam on the gate's logits
@@ -172,7 +172,7 @@ class Mover:
         self.strings, self.noise = self.seed.generator(STRINGS), self.seed.generator(NOISE)
 
 
-def move_gates(algebra: Algebra, recipe: Recipe, movers: Sequence[Mover], device: str) -> None:
+def move_gates(algebra: Algebra, recipe: Staged, movers: Sequence[Mover], device: str) -> None:
     """Move each gate by a few steps, on fresh depth-2 expressions, until all come out right."""
     move = _ask_together if recipe.estimator in ASKING else _one_by_one
     for _ in range(recipe.gate_steps):

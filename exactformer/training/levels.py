@@ -32,7 +32,7 @@ from exactformer.model.levels import levels_of
 from exactformer.model.predict import predict
 from exactformer.model.quantize import ternary
 from exactformer.training.estimators import ASKING, answered
-from exactformer.training.recipe import Recipe
+from exactformer.training.recipe import Staged
 from exactformer.training.state import LEVELS, Memory, Trained, generator
 
 LONGEST_TEXT = 5  # tokens
@@ -117,7 +117,7 @@ def _digits(algebra: Algebra, *, loose_prefix: bool) -> int:
 
 
 def _find_gate(
-    problem: LevelProblem, recipe: Recipe, rng: np.random.Generator, learning: bool = True
+    problem: LevelProblem, recipe: Staged, rng: np.random.Generator, learning: bool = True
 ) -> tuple[Tensor, int]:
     """The logits of a gate from random ones, and after how many steps of the estimator. They are
     as they were drawn if nothing is to be learned.
@@ -133,7 +133,7 @@ def _find_gate(
     return logits, steps
 
 
-def learn_levels(algebra: Algebra, trained: Trained, recipe: Recipe) -> Trained:
+def learn_levels(algebra: Algebra, trained: Trained, recipe: Staged) -> Trained:
     """Learn a level gate for a seed whose spans of one operator are exact, and certify the result.
     It ends when all texts come out right.
     """

@@ -25,7 +25,7 @@ from exactformer.training.depth_one_steps import CaseBatches, DepthOneSteps, Dra
 from exactformer.training.depth_two import gate_problem, right_of
 from exactformer.training.estimators import ASKING, Mover, answered, move_gates
 from exactformer.training.polish import polish, rounded_if_large
-from exactformer.training.recipe import Recipe
+from exactformer.training.recipe import Staged
 from exactformer.training.repeat import repeat
 from exactformer.training.state import (
     CHECKS,
@@ -46,7 +46,7 @@ NEARLY_RIGHT = 0.15  # balanced error of the right gate that a few wrong bags ma
 class Trainer:
     """Trains a batch of seeds for an algebra by a recipe."""
 
-    def __init__(self, algebra: Algebra, recipe: Recipe, device: str = "cpu") -> None:
+    def __init__(self, algebra: Algebra, recipe: Staged, device: str = "cpu") -> None:
         self.algebra, self.recipe, self.device = algebra, recipe, device
         self.architecture = paper_architecture(algebra, recipe.width, recipe.activation)
         self.adam = adam_of(recipe)

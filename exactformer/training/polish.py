@@ -12,7 +12,7 @@ from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.protocol.optimizer import EPSILON
 from exactformer.training.depth_one import CaseRows
-from exactformer.training.recipe import Recipe
+from exactformer.training.recipe import Staged
 from exactformer.training.repeat import repeat
 from exactformer.training.state import stacked
 from exactformer.verify.rounding import MOST_LONG_PRODUCTS
@@ -23,7 +23,7 @@ LEAST_LOG, LEAST = -87.33, 1.184e-38
 
 
 @torch.no_grad()
-def polish(recipe: Recipe, seeds: Sequence[Weights], rows: CaseRows) -> list[Weights]:
+def polish(recipe: Staged, seeds: Sequence[Weights], rows: CaseRows) -> list[Weights]:
     """Train each feedforward to move its outputs away from the threshold, then round its weights.
 
     Gate and routing stay as they are, so what each position receives is fixed: it is enough to
@@ -56,7 +56,7 @@ def _distinct_cases(weights: Weights, rows: CaseRows) -> Tensor:
 
 
 def _polish_some(
-    recipe: Recipe, seeds: Sequence[Weights], cases: Sequence[Tensor]
+    recipe: Staged, seeds: Sequence[Weights], cases: Sequence[Tensor]
 ) -> list[Weights]:
     polishing = _Polishing(recipe, seeds, cases)
     repeat(polishing.step, recipe.polish_steps, polishing.row.device)
@@ -89,7 +89,7 @@ class _Polishing:
     a step is a few operations, in memory that is used again.
     """
 
-    def __init__(self, recipe: Recipe, seeds: Sequence[Weights], cases: Sequence[Tensor]) -> None:
+    def __init__(self, recipe: Staged, seeds: Sequence[Weights], cases: Sequence[Tensor]) -> None:
         D = seeds[0].W_Q.shape[-2]
         joined = pad_sequence(list(cases), batch_first=True)  # a padded row has no sign
         self.H, self.against = joined[..., :-D].contiguous(), -joined[..., -D:]

@@ -1,7 +1,7 @@
 """Training recipes: functions that return a frozen dataclass.
 
-A `Recipe` goes in stages: depth 1 teaches attention and feedforward, then depth 2 the gate. There
-are two of them, a fast one and a sure one. An `EndToEnd` trains every parameter together, by
+`Staged` goes in stages: depth 1 teaches attention and feedforward, then depth 2 the gate. There
+are two of them, a fast one and a sure one. `EndToEnd` trains every parameter together, by
 straight-through gradients, as the paper does.
 """
 
@@ -27,8 +27,8 @@ Surrogate = Literal["exp", "sigmoid", "linear"]
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """Every constant of a training run. Rates are Adam's; fractions are of `steps`."""
+class Staged:
+    """Every constant of a run in stages. Rates are Adam's; fractions are of `steps`."""
 
     steps: int  # of one attempt
     batch: int | None = None  # bags a step, drawn for each seed; None: all of them
@@ -68,21 +68,21 @@ def count_bags(algebra: Algebra) -> int:
     return algebra.count_cases(every_order=slots_of(algebra) > 1)
 
 
-def recipe_for(algebra: Algebra) -> Recipe:
+def recipe_for(algebra: Algebra) -> Staged:
     """The recipe of staged training, with steps by the number of cases. They are few, since a seed
     that fails has other attempts.
     """
     bags = count_bags(algebra)
     if bags <= FEW:
-        return Recipe(steps=1_000)
+        return Staged(steps=1_000)
     if bags <= SOME:
-        return Recipe(steps=8_000, give_up=(1_000, 0.55), polish_steps=600, polish_rate=0.02)
+        return Staged(steps=8_000, give_up=(1_000, 0.55), polish_steps=600, polish_rate=0.02)
     if paper_architecture(algebra).activation == "square":
         return _rectified(algebra, bags)
-    return Recipe(steps=3_000, batch=160)
+    return Staged(steps=3_000, batch=160)
 
 
-def _rectified(algebra: Algebra, bags: int) -> Recipe:
+def _rectified(algebra: Algebra, bags: int) -> Staged:
     """For many cases of operators on at most two operands.
 
     With squared units, the term in which two operands meet is the same for all operators, but for
@@ -92,7 +92,7 @@ def _rectified(algebra: Algebra, bags: int) -> Recipe:
     most start well open. The gate has a logit for each of many tokens: drawn gates are wrong in
     some of them, so pairs are searched instead. Constants were tuned on seeds 200 to 206.
     """
-    return Recipe(
+    return Staged(
         steps=3_000,
         batch=max(512, bags // 8),
         estimator="search",
@@ -103,7 +103,7 @@ def _rectified(algebra: Algebra, bags: int) -> Recipe:
     )
 
 
-def sure_recipe_for(algebra: Algebra) -> Recipe:
+def sure_recipe_for(algebra: Algebra) -> Staged:
     """The recipe that is meant to succeed at the first attempt, which takes longer. Its differences
     were tuned on seeds 30000 to 30119: see results/first-attempts.md.
     """
@@ -226,14 +226,14 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 def recipe_by_method(
     method: str, algebra: Algebra, settings: Mapping[str, object]
-) -> Recipe | EndToEnd:
+) -> Staged | EndToEnd:
     """The recipe of a method for an algebra, with those settings that are not None; settings may be
     text, as on a command line.
     """
     if method not in METHODS:
         hint = suggestion(method, METHODS)
         raise ValueError(f"expected the method {listed(METHODS)}, found {method!r}{hint}")
-    kind = EndToEnd if method == "end-to-end" else Recipe
+    kind = EndToEnd if method == "end-to-end" else Staged
     given: dict[str, Any] = {k: value for k, value in settings.items() if value is not None}
     for name, value in given.items():
         if name not in kind.__dataclass_fields__:

@@ -42,7 +42,7 @@ from exactformer.training.recipe import (
     PAPER_SEEDS,
     EndToEnd,
     Method,
-    Recipe,
+    Staged,
     count_bags,
     recipe_by_method,
 )
@@ -93,7 +93,7 @@ def train_seeds(
     seeds: Sequence[int] = PAPER_SEEDS,
     *,
     method: Method | None = None,
-    recipe: Recipe | EndToEnd | None = None,
+    recipe: Staged | EndToEnd | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     observers: Sequence[Observer] = (),
@@ -146,7 +146,7 @@ def train_seeds(
             with one_thread():
                 ended = trainer.advance(state)
             for trained in ended.values():
-                if isinstance(recipe, Recipe) and algebra.precedence:
+                if isinstance(recipe, Staged) and algebra.precedence:
                     trained = learn_levels(algebra, trained, recipe)
                 result = _result(algebra, trained)
                 if folder is not None:
@@ -168,7 +168,7 @@ def train_seeds(
 
 
 def require_trainable(
-    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
+    algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], device: str
 ) -> None:
     """Raise a ValueError for an algebra that cannot be trained, before anything is written."""
     cases = count_bags(algebra)
@@ -216,7 +216,7 @@ def _check_estimator(algebra: Algebra, estimator: str) -> None:
 
 
 def describe_run(
-    algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str = "cpu"
+    algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], device: str = "cpu"
 ) -> dict[str, Any]:
     """The data that identify a run."""
     return {
@@ -233,7 +233,7 @@ def write_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def _claim(
-    folder: Path, algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int], device: str
+    folder: Path, algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], device: str
 ) -> str:
     """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
     run's description.

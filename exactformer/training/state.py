@@ -19,7 +19,7 @@ from exactformer.model.feedforward import MLP
 from exactformer.model.quantize import binary, ternary
 from exactformer.protocol.optimizer import Adam
 from exactformer.training.depth_one import padded
-from exactformer.training.recipe import EndToEnd, Recipe
+from exactformer.training.recipe import EndToEnd, Staged
 
 # Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
 # the stream and the step: so no generator has to be saved, and none depends on other seeds.
@@ -61,7 +61,7 @@ class State:
         self.seeds = [self.seeds[i] for i in rows]
         self.tensors = {name: tensor.detach()[rows] for name, tensor in self.tensors.items()}
 
-    def restart(self, row: int, algebra: Algebra, recipe: Recipe | EndToEnd) -> None:
+    def restart(self, row: int, algebra: Algebra, recipe: Staged | EndToEnd) -> None:
         """The next attempt of a seed, from fresh random numbers."""
         seed, attempt = self.seeds[row].seed, self.seeds[row].attempt + 1
         self.seeds[row] = Seed(seed, attempt, spent=self.seeds[row].spent)
@@ -90,20 +90,20 @@ def generator(seed: int, attempt: int, stream: int, step: int = 0) -> np.random.
     return np.random.default_rng([seed, attempt, stream, step])
 
 
-def begin(algebra: Algebra, recipe: Recipe | EndToEnd, seeds: Sequence[int]) -> State:
+def begin(algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int]) -> State:
     rows = [first_numbers(algebra, recipe, seed, attempt=1) for seed in seeds]
     tensors = {name: torch.stack([row[name] for row in rows]) for name in rows[0]}
     return State([Seed(seed) for seed in seeds], tensors)
 
 
-def adam_of(recipe: Recipe | EndToEnd, weight_decay: float = 0.0) -> Adam:
+def adam_of(recipe: Staged | EndToEnd, weight_decay: float = 0.0) -> Adam:
     """The optimizer of the parameters, with the schedule of a recipe."""
     schedule = (recipe.steps, recipe.warmup, recipe.warmup_from, recipe.floor)
     return Adam(*schedule, recipe.betas, recipe.clip, weight_decay)
 
 
 def first_numbers(
-    algebra: Algebra, recipe: Recipe | EndToEnd, seed: int, attempt: int
+    algebra: Algebra, recipe: Staged | EndToEnd, seed: int, attempt: int
 ) -> dict[str, Tensor]:
     """A seed's initial state: its parameters, and Adam's moments at zero."""
     start = initial(algebra, recipe, seed, attempt)
@@ -119,7 +119,7 @@ def _shapes(D: int, d_h: int, m: int, slots: int) -> dict[str, tuple[int, ...]]:
 
 
 def initial(
-    algebra: Algebra, recipe: Recipe | EndToEnd, seed: int, attempt: int
+    algebra: Algebra, recipe: Staged | EndToEnd, seed: int, attempt: int
 ) -> dict[str, Tensor]:
     """The random start of one seed: the gates' logits and what is LEARNED, padded with zeros."""
     rng = generator(seed, attempt, INITIAL)

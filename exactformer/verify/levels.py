@@ -70,7 +70,7 @@ MOST_KEPT = 20  # choices of operands that make a difference, of each pair
 
 
 @dataclass(frozen=True)
-class Gate:
+class LevelGate:
     """Effective levels, declared or learned; `levels` has rows for prefix and for binary uses."""
 
     levels: NDArray[np.int64]
@@ -127,8 +127,8 @@ class OperatorRun:
 
 def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     """Conditions (i) and (ii) for the gate in `arrays`."""
-    declared = Gate(algebra.declared_levels, algebra.declared_directions)
-    gate = Gate(*(arrays[name].astype(np.int64) for name in ("G_L", "directions")))
+    declared = LevelGate(algebra.declared_levels, algebra.declared_directions)
+    gate = LevelGate(*(arrays[name].astype(np.int64) for name in ("G_L", "directions")))
     binary = np.flatnonzero(algebra.declared_levels[1]).tolist()
     pairs = [
         (OperatorRun(o), p)
@@ -160,7 +160,9 @@ def check_levels(algebra: Algebra, arrays: Arrays) -> Grouping:
     return Grouping(tuple(harmless), tuple(wrong))
 
 
-def every_run(algebra: Algebra, declared: Gate, gate: Gate) -> Iterator[tuple[OperatorRun, int]]:
+def every_run(
+    algebra: Algebra, declared: LevelGate, gate: LevelGate
+) -> Iterator[tuple[OperatorRun, int]]:
     """Each prefix operator with each level that the gate can give it, at the end of a run of
     operators that the parser accepts.
     """
