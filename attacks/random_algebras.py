@@ -206,7 +206,10 @@ class Texts:
         not.
         """
         share = self.rng.choice([0, 0.1, 0.5])
-        surplus = np.array([self.rng.random() < share for _ in ids])
+
+        def surplus(size: int) -> np.ndarray:
+            return np.array([self.rng.random() < share for _ in range(size)])
+
         whole = np.array(ids, dtype=np.int16)
         return self.algebra.notation.write(self.algebra, whole, surplus).tolist()
 

@@ -1,18 +1,20 @@
 """Notations, kinds of domains and their tables answer: no other code asks which one there is."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from exactformer.domains.notation import NOTATIONS
+from exactformer.model.layers import LAYERS
 
 PACKAGE = Path(__file__).parent.parent / "exactformer"
 
 # The files that may tell notations apart, and why each does.
 DECIDE = {
     "domains/notation.py": "the notations themselves",
+    "domains/algebra.py": "what an algebra takes from its notation: layer, parentheses",
     "domains/definition.py": "a file in plain notation has sections of precedence",
     "domains/reference.py": "the oracle, with an account of each way to group",
     "domains/strahler.py": "the Strahler number, with an account of each way to group",
@@ -25,6 +27,11 @@ ASK_FOR_LEVELS = {
     "explorer/choices.py": "random levels for random weights",
     "model/construct.py": "declared levels for weights that are written down",
     "training/run.py": "levels that are learned",
+}
+# The files that ask of which kind a domain is.
+ASK_FOR_KIND = {
+    "domains/algebra.py": "whether another domain has the spans of an algebra",
+    "domains/belonging.py": "one message for all that is about algebras",
 }
 # Tables by layer, of which one has the name of the notation that it reads.
 BY_LAYER = {
@@ -41,21 +48,24 @@ OTHER_MEANINGS = {"domains/catalog.py", "domains/precedence.py", "explorer/page.
 
 
 def questions(source: str) -> Iterator[int]:
-    """The lines that ask which notation there is: by its name, by a comparison, or by what groups
-    its operators. Docstrings and the text of messages are none.
+    """The lines that ask which notation there is: by its name or its class, by a comparison, a
+    look-up or a match, or by what follows from its name alone, such as what groups its operators.
+    Docstrings and the text of messages are none.
     """
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Compare(left=left, comparators=others):
-                sides = [
-                    side.value if isinstance(side, ast.NamedExpr) else side
-                    for side in (left, *others)
-                ]
-                if any(isinstance(s, ast.Attribute) and s.attr == "notation" for s in sides):
+            case ast.Compare() if any(map(is_notation, sides(node))):
+                yield node.lineno
+            case ast.Subscript(slice=asked) | ast.Match(subject=asked) if is_notation(asked):
+                yield node.lineno
+            case ast.Call(func=function, args=[asked, *_]) if is_notation(asked):
+                if last_name(function) in ("isinstance", "issubclass", "type", "get"):
                     yield node.lineno
             case ast.Attribute(value=ast.Name(id="Notation"), attr=attr) if attr.isupper():
                 yield node.lineno
-            case ast.Attribute(attr="groups_by"):
+            case ast.Attribute(attr="groups_by" | "Infix" | "Plain"):
+                yield node.lineno
+            case ast.Attribute(value=ast.Attribute(attr="notation"), attr="full" | "layer"):
                 yield node.lineno
             case ast.ImportFrom(names=names) if {"Infix", "Plain"} & {name.name for name in names}:
                 yield node.lineno
@@ -63,75 +73,163 @@ def questions(source: str) -> Iterator[int]:
                 yield node.lineno
 
 
+def is_notation(node: ast.expr) -> bool:
+    """Whether this is a notation, or its name, or the algebra with parentheses in place of one."""
+    match node:
+        case ast.NamedExpr(value=value):
+            return is_notation(value)
+        case ast.Call(func=ast.Name(id="str" | "type"), args=[value]):
+            return is_notation(value)
+    return last_name(node) in ("notation", "parenthesized") and isinstance(node, ast.Attribute)
+
+
+def last_name(node: ast.expr) -> str:
+    """The last name of a variable, an attribute or a call: `b` of `a.b(c)`."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+        case ast.Call(func=function):
+            return last_name(function)
+        case ast.NamedExpr(value=value):
+            return last_name(value)
+    return ""
+
+
+def sides(compared: ast.Compare) -> list[ast.expr]:
+    return [compared.left, *compared.comparators]
+
+
 def asks_for_kind(source: str) -> Iterator[int]:
     """The lines that ask of which kind a domain is: by its class, or by comparing its kind."""
+    classes = {"Algebra", "Domain"}
     for node in ast.walk(ast.parse(source)):
         match node:
-            case ast.Call(func=ast.Name(id="isinstance"), args=[_, asked]):
-                if {"Algebra", "Domain"} & {
-                    n.id for n in ast.walk(asked) if isinstance(n, ast.Name)
-                }:
+            case ast.Call(func=ast.Name(id="isinstance" | "issubclass"), args=[_, asked]):
+                if classes & {n.id for n in ast.walk(asked) if isinstance(n, ast.Name)}:
                     yield node.lineno
-            case ast.Compare(left=left, comparators=others):
-                kinds = [s for s in (left, *others) if isinstance(s, ast.Attribute)]
-                if any(s.attr == "kind" and "domain" in ast.dump(s.value) for s in kinds):
+            case ast.Compare():
+                kinds = [
+                    s for s in sides(node) if isinstance(s, ast.Attribute) and s.attr == "kind"
+                ]
+                owners = " ".join(ast.dump(s.value) for s in kinds).lower()
+                by_class = classes & {last_name(side) for side in sides(node)}
+                if "domain" in owners or "algebra" in owners or by_class:
                     yield node.lineno
+            case ast.Match(subject=ast.Attribute(value=owner, attr="kind")):
+                if last_name(owner) in ("domain", "algebra"):
+                    yield node.lineno
+            case ast.MatchClass(cls=ast.Name(id="Algebra" | "Domain")):
+                yield node.lineno
+
+
+def asks_for_layer(source: str) -> Iterator[int]:
+    """The lines that compare a layer or a way to iterate with one of them."""
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Compare():
+                asked = sides(node)
+            case ast.Match(subject=subject):
+                asked = [subject]
+            case _:
+                continue
+        names = {last_name(side) for side in asked}
+        named = [part for side in asked for part in getattr(side, "elts", [side])]
+        by_name = any(isinstance(part, ast.Constant) and part.value in LAYERS for part in named)
+        by_name |= "LAYERS" in [last_name(s.value) for s in asked if isinstance(s, ast.Subscript)]
+        if names & {"layer", "iterations", "by"} and (by_name or isinstance(node, ast.Match)):
+            yield node.lineno
+
+
+def asking(question: Callable[[str], Iterator[int]]) -> dict[str, list[int]]:
+    """The lines of each file of the package that ask a question."""
+    asked = {
+        path.relative_to(PACKAGE).as_posix(): sorted(set(question(path.read_text("utf-8"))))
+        for path in PACKAGE.rglob("*.py")
+    }
+    return {path: lines for path, lines in asked.items() if lines}
 
 
 def test_only_domains_ask_for_the_kind_of_a_domain() -> None:
-    asked = {
-        str(path.relative_to(PACKAGE)): list(asks_for_kind(path.read_text(encoding="utf-8")))
-        for path in PACKAGE.rglob("*.py")
-    }
-    asking = {path: lines for path, lines in asked.items() if lines}
-    assert asking.keys() == {"domains/algebra.py", "domains/belonging.py"}, asking
+    found = asking(asks_for_kind)
+    assert found.keys() == ASK_FOR_KIND.keys() | {"domains/kinds.py"}, found  # which has the table
 
 
-def test_a_question_for_the_kind_is_found() -> None:
-    for question in ("isinstance(x, (str, Algebra))", "model.domain.kind == word"):
-        assert list(asks_for_kind(question)) == [1]
+def test_nobody_asks_which_layer_there_is() -> None:
+    assert asking(asks_for_layer) == {}
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "isinstance(x, (str, Algebra))",
+        "model.domain.kind == word",
+        "algebra.kind in words",
+        "word == Algebra.kind",
+        "type(domain) is Algebra",
+        "match x:\n    case Algebra():\n        pass",
+        "match domain.kind:\n    case _:\n        pass",
+    ],
+)
+def test_a_question_for_the_kind_is_found(question: str) -> None:
+    assert list(asks_for_kind(question)) != []
+
+
+def test_a_table_by_kind_is_no_question() -> None:
     assert not list(asks_for_kind("TABLE[domain.kind](domain)\nweights.kind == 'table'"))
 
 
+@pytest.mark.parametrize(
+    "question",
+    [
+        "domain.layer(iterations) == 'plain'",
+        "iterations != 'log'",
+        "by in ('depth', 'log')",
+        "module.layer is LAYERS['depth']",
+        "match iterations:\n    case _:\n        pass",
+    ],
+)
+def test_a_question_for_the_layer_is_found(question: str) -> None:
+    assert list(asks_for_layer(question)) != []
+
+
+def test_a_table_by_layer_is_no_question() -> None:
+    source = "GRAPHS[domain.layer(by)]\niterations is None\nlayer not in GRAPHS\nword == 'depth'"
+    assert list(asks_for_layer(source)) == []
+
+
 def test_nobody_else_asks_for_a_notation() -> None:
-    asked = {
-        str(path.relative_to(PACKAGE)): sorted(set(questions(path.read_text(encoding="utf-8"))))
-        for path in PACKAGE.rglob("*.py")
-    }
-    asking = {path for path, lines in asked.items() if lines}
-    strangers = asking - DECIDE.keys() - BY_LAYER - OTHER_MEANINGS
-    assert not strangers, {path: asked[path] for path in strangers}
-    assert asking == DECIDE.keys() | BY_LAYER | OTHER_MEANINGS, "a file of the list asks no more"
-    assert len(DECIDE) + len(ASK_FOR_LEVELS) <= 12
+    found = asking(questions)
+    strangers = found.keys() - DECIDE.keys() - BY_LAYER - OTHER_MEANINGS
+    assert not strangers, {path: found[path] for path in strangers}
+    assert found.keys() == DECIDE.keys() | BY_LAYER | OTHER_MEANINGS, "a file asks no more"
+    assert len(DECIDE.keys() | ASK_FOR_LEVELS.keys() | ASK_FOR_KIND.keys()) <= 12
 
 
 def test_nobody_else_asks_whether_there_are_levels() -> None:
-    asking = {
-        str(path.relative_to(PACKAGE))
-        for path in PACKAGE.rglob("*.py")
-        if asks_for_levels(path.read_text(encoding="utf-8"))
-    }
-    tables = {
-        "verify/conditions.py",
-        "weights/tensors.py",
-    }  # by kind: what an algebra's weights need
-    assert asking == ASK_FOR_LEVELS.keys() | tables
+    tables = {"verify/conditions.py", "weights/tensors.py"}  # by kind: what weights need
+    found = asking(asks_for_levels)
+    assert found.keys() == ASK_FOR_LEVELS.keys() | tables, found
 
 
-def asks_for_levels(source: str) -> bool:
-    """Whether a condition depends on there being levels of precedence."""
-    nodes = list(ast.walk(ast.parse(source)))
-    conditions = [node.test for node in nodes if isinstance(node, ast.If | ast.IfExp)]
-    conditions += [
-        node
-        for node in nodes
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "bool"
-    ]
-    return any(
-        isinstance(part, ast.Attribute) and part.attr == "precedence"
-        for condition in conditions
-        for part in ast.walk(condition)
-    )
+def asks_for_levels(source: str) -> Iterator[int]:
+    """The lines with a condition that depends on there being levels of precedence."""
+    for node in ast.walk(ast.parse(source)):
+        conditions: list[ast.expr] = []
+        match node:
+            case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test):
+                conditions = [test]
+            case ast.Assert(test=test) | ast.UnaryOp(op=ast.Not(), operand=test):
+                conditions = [test]
+            case ast.BoolOp(values=conditions) | ast.comprehension(ifs=conditions):
+                pass
+            case ast.Compare():
+                conditions = sides(node)
+            case ast.Call(func=ast.Name(id="bool"), args=conditions):
+                pass
+        for condition in conditions:
+            for part in ast.walk(condition):
+                if isinstance(part, ast.Attribute) and part.attr == "precedence":
+                    yield part.lineno
 
 
 @pytest.mark.parametrize(
@@ -144,6 +242,12 @@ def asks_for_levels(source: str) -> bool:
         "str(algebra.notation) == 'plain'",
         "{'prefix': 1}[str(algebra.notation)]",
         "from exactformer.domains.notation import Plain",
+        "isinstance(algebra.notation, notation.Plain)",
+        "TABLE[algebra.notation] or TABLE.get(str(algebra.notation))",
+        "type(algebra.notation) in known",
+        "algebra.notation.full",
+        "algebra.parenthesized is not algebra",
+        "match algebra.notation:\n    case _:\n        pass",
     ],
 )
 def test_a_question_is_found(question: str) -> None:

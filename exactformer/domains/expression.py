@@ -58,10 +58,8 @@ class Expression(OfDomain):
         """This expression with all parentheses that precedence implies, and no others: in infix
         notation if this is plain, else the expression itself.
         """
-        algebra = self.algebra.parenthesized
-        if algebra is self.algebra:
-            return self
-        return Expression(algebra, self.algebra.notation.tree(self))
+        ids = self.algebra.notation.tree(self)
+        return self if ids is self.ids else Expression(self.algebra.parenthesized, ids)
 
     @property
     def depth(self) -> int:
@@ -73,11 +71,10 @@ class Expression(OfDomain):
     @property
     def widest(self) -> int:
         """The largest number of operands of any span."""
-        if self.parenthesized is not self:
-            return self.parenthesized.widest
-        opens, closes = self.ids == OPEN, self.ids == CLOSE
-        operands = opens | ((self.ids >= FIRST_VALUE) & (self.ids < self.algebra.first_operator))
-        level = self.nesting - opens + closes  # nesting of the span that a token belongs to
+        tree = self.parenthesized
+        opens, closes = tree.ids == OPEN, tree.ids == CLOSE
+        operands = opens | ((tree.ids >= FIRST_VALUE) & (tree.ids < self.algebra.first_operator))
+        level = tree.nesting - opens + closes  # nesting of the span that a token belongs to
         operands &= level > 0  # the whole expression is no operand
         order = np.argsort(level, kind="stable")  # now spans come one after another, each with
         span = np.cumsum(closes[order]) - closes[order]  # its `)` as its last token

@@ -4,7 +4,7 @@ A notation is an object that answers, so that nobody compares notations by name.
 class and a line in `NOTATIONS`.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Ids = NDArray[np.int16]
+Surplus = Callable[[int], NDArray[np.bool_]]
 
 
 class Notation(str):
@@ -86,9 +87,10 @@ class Notation(str):
         operators = expression.ids >= expression.algebra.first_operator
         return int(np.argmax((expression.nesting == 1) & operators))
 
-    def write(self, algebra: "Algebra", ids: Ids, surplus: NDArray[np.bool_]) -> Ids:
-        """The inverse of `tree`: token ids of the text for a tree. `surplus` asks for a pair of
-        parentheses at a `(` or at a value that needs none.
+    def write(self, algebra: "Algebra", ids: Ids, surplus: Surplus) -> Ids:
+        """The inverse of `tree`: token ids of the text for a tree. `surplus` is asked only where
+        there may be parentheses without need: given the number of tokens, it says of each `(` and
+        each value that needs no pair whether it has one.
         """
         return ids
 
@@ -139,8 +141,8 @@ class Plain(Infix):
         ids = expression.ids.tolist()
         return climb(expression.algebra, ids, lambda _: 0, lambda applied, _: applied.place)
 
-    def write(self, algebra: "Algebra", ids: Ids, surplus: NDArray[np.bool_]) -> Ids:
-        return write_plain(algebra, ids, surplus)
+    def write(self, algebra: "Algebra", ids: Ids, surplus: Surplus) -> Ids:
+        return write_plain(algebra, ids, surplus(len(ids)))
 
 
 NOTATIONS: dict[str, Notation] = {

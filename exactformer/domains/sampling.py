@@ -47,19 +47,15 @@ def enumerate_depth(algebra: Algebra, depth: int) -> Iterator[Expression]:
     """
     expect(algebra, Algebra, AN_ALGEBRA)
     _check(depth)
-    if algebra.parenthesized is not algebra:
-        for tree in enumerate_depth(algebra.parenthesized, depth):
-            none = np.zeros(len(tree), dtype=bool)
-            yield Expression(algebra, algebra.notation.write(algebra, tree.ids, none))
-        return
     for operator in algebra.operators:
         if depth and operator.unbounded:
             raise ValueError(
                 f"operator {operator.symbol!r} takes {operator.counts} operands: "
                 f"there is no end of expressions of depth {depth}"
             )
+    write = partial(algebra.notation.write, algebra, surplus=partial(np.zeros, dtype=bool))
     for tokens in _token_tuples(algebra, depth):
-        yield Expression(algebra, np.array(tokens, dtype=np.int16))
+        yield Expression(algebra, write(np.array(tokens, dtype=np.int16)))
 
 
 def _token_tuples(algebra: Algebra, depth: int) -> Iterator[tuple[int, ...]]:
@@ -114,12 +110,6 @@ def draw(
     _expect(algebra, rng)
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, count, leaf, parentheses)
-    if algebra.parenthesized is not algebra:
-        share = PARENTHESES if parentheses is None else parentheses
-        trees = draw(algebra.parenthesized, depth, count, rng, leaf)
-        write = partial(algebra.notation.write, algebra)
-        texts = (write(tree.ids, rng.random(len(tree)) < share) for tree in trees)
-        return [Expression(algebra, ids) for ids in texts]
     if parentheses is not None:
         require_capability("parentheses", algebra)
     if count == 0:
@@ -174,7 +164,12 @@ def draw(
                 start[part] = place
                 place = place + size[part]
     tokens[start[leaves]] = rng.integers(FIRST_VALUE, algebra.first_operator, size=len(leaves))
-    return [Expression(algebra, part.copy()) for part in np.split(tokens, bounds[1:-1])]
+
+    def surplus(size: int) -> NDArray[np.bool_]:
+        return rng.random(size) < (PARENTHESES if parentheses is None else parentheses)
+
+    trees = [part.copy() for part in np.split(tokens, bounds[1:-1])]
+    return [Expression(algebra, algebra.notation.write(algebra, ids, surplus)) for ids in trees]
 
 
 def draw_balanced(

@@ -216,9 +216,6 @@ def _depends(table: int, wires: int, j: int) -> bool:
 
 def _parenthesized(domain: Domain, side: Ids) -> list[int]:
     """The tokens of a right side with parentheses around every span."""
-    algebra = algebra_of(domain)
-    if algebra.parenthesized is algebra:
-        return side.tolist()
     tree = Expression(domain, np.where(side == WIRE, FIRST_VALUE, side)).parenthesized.ids
     # But for parentheses, both have the same tokens in the same order.
     tokens = iter(side[(side != OPEN) & (side != CLOSE)].tolist())
