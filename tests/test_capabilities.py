@@ -15,8 +15,9 @@ import torch
 import exactformer as ef
 from benchmarks.capabilities import page
 from exactformer import protocol
-from exactformer.domains.capabilities import CAPABILITIES, refusal
+from exactformer.domains.capabilities import CAPABILITIES, Refusal, refusal
 from exactformer.domains.catalog import BUILT_IN
+from exactformer.domains.notation import Plain
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.interp.methods import METHODS
 from exactformer.model.iterations import Iterations
@@ -254,6 +255,16 @@ def test_what_the_table_says_is_so(name, domain, by, tmp_path):
 
 def test_the_page_has_what_the_table_says():
     assert PAGE.read_text(encoding="utf-8") == page(), "python benchmarks/capabilities.py makes it"
+
+
+def test_a_layer_of_ones_own_is_refused_by_its_name(monkeypatch):
+    refused = {"own": Refusal("it has no words", "read its source")}
+    monkeypatch.setitem(CAPABILITIES, "trace", CAPABILITIES["trace"]._replace(refused=refused))
+    monkeypatch.setattr(Plain, "layer", "own")
+    assert refusal("trace", ef.boolean_plain()) == (
+        "traces: not for 'boolean-plain' in the layer 'own', since it has no words; read its source"
+    )
+    assert refusal("trace", ef.boolean()) is None
 
 
 def test_a_refusal_says_what_of_which_notation_why_and_what_instead():

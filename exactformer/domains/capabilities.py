@@ -117,7 +117,8 @@ def refusal(name: str, domain: Domain, iterations: str = "depth") -> str | None:
     if layer not in capability.refused:
         return None
     why, instead = capability.refused[layer]
-    return f"{capability.what}: not for {domain.name!r}{IN_WORDS[layer]}, since {why}; {instead}"
+    there = IN_WORDS.get(layer, f" in the layer {layer!r}")
+    return f"{capability.what}: not for {domain.name!r}{there}, since {why}; {instead}"
 
 
 def require_capability(
