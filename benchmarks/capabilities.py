@@ -8,8 +8,9 @@ each cell, and holds the page against the table.
 
 import sys
 
-from exactformer.domains.capabilities import CAPABILITIES, Capability, refusal
+from exactformer.domains.capabilities import ALGEBRAS, CAPABILITIES, Capability, refusal
 from exactformer.domains.catalog import boolean
+from exactformer.domains.kinds import KINDS
 from exactformer.domains.notation import NOTATIONS
 from exactformer.paper.files import table
 
@@ -21,6 +22,13 @@ What can be asked of a model or of an algebra in infix, prefix and [plain](plain
 the same with iterations by the depth and [by the logarithm](iterations.md), unless each has a row.
 
 {table}
+
+What a [machine](machines.md) has, over texts and over spans, which are no algebras:
+
+{kinds}
+
+What else is asked of one ends with a message that says so: it needs the values and the operators of
+an algebra, or is about the paper's experiment.
 
 Where it says no, a command ends with a message and the exit status 2, and a function with a
 ValueError. The message says what to use instead:
@@ -57,7 +65,11 @@ def rows() -> list[list[str]]:
 
 def page() -> str:
     lines = table(["what", "with", *NOTATIONS], rows(), words=2 + len(NOTATIONS))
-    return PAGE.format(table="\n".join(lines), message=refusal("parentheses", boolean()))
+    names = [kind for kind in KINDS if kind not in ALGEBRAS]
+    has = [[c.what, c.reached] for c in CAPABILITIES.values() if c.kinds >= {*names}]
+    kinds = "\n".join(table(["what", "with"], has, words=2))
+    message = refusal("parentheses", boolean())
+    return PAGE.format(table="\n".join(lines), kinds=kinds, message=message)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,12 @@ def algebra_of(domain: Domain) -> Algebra:
     """
     if isinstance(domain, Algebra):
         return domain
-    raise ValueError(f"expected an algebra, found {domain.name!r}, which is a {domain.kind}")
+    raise ValueError(no_algebra(domain))
+
+
+def no_algebra(domain: Domain) -> str:
+    """The message about a domain of another kind, where an algebra is needed."""
+    return f"expected an algebra, found {domain.name!r}, which is a {domain.kind}"
 
 
 class OfDomain:

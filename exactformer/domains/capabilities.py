@@ -4,12 +4,17 @@ It is the only place that refuses anything because of a notation or a way to ite
 do a thing in each layer asks `require_capability` first. `docs/capabilities.md` is made from it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
+from exactformer.domains.belonging import no_algebra
 from exactformer.domains.domain import Domain
 
 IN_WORDS = {"depth": "", "log": " by the logarithm", "plain": " in plain notation"}  # by layer
+
+
+ALGEBRAS = frozenset({"algebra"})
+EVERY_KIND = ALGEBRAS | {"machine", "span-machine"}
 
 
 class Refusal(NamedTuple):
@@ -23,11 +28,13 @@ class Capability(NamedTuple):
     what      what it is: the beginning of a message.
     reached   commands and functions that do it.
     refused   the layers in which it cannot be had.
+    kinds     the kinds of domains that have it, in every layer that is not refused.
     """
 
     what: str
     reached: str
     refused: Mapping[str, Refusal] = {}
+    kinds: Collection[str] = ALGEBRAS
 
 
 _GRADIENT = Refusal(
@@ -37,11 +44,13 @@ _GRADIENT = Refusal(
 _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
 
 CAPABILITIES: dict[str, Capability] = {
-    "values": Capability("values by the transformer", "`eval --engine model`"),
+    "values": Capability("values by the transformer", "`eval --engine model`", kinds=EVERY_KIND),
     "programs": Capability("programs of named wires", "`--program`, `model.run_program`"),
-    "trace": Capability("traces", "`trace`, `model.trace`"),
+    "trace": Capability("traces", "`trace`, `model.trace`", kinds=EVERY_KIND),
     "page": Capability("the page", "`explore`, `trace --html`"),
-    "taps": Capability("intermediates, read and replaced", "`model.run`, `model.module`"),
+    "taps": Capability(
+        "intermediates, read and replaced", "`model.run`, `model.module`", kinds=EVERY_KIND
+    ),
     "pattern": Capability(
         "the attention pattern",
         "`pattern=True`",
@@ -72,7 +81,7 @@ CAPABILITIES: dict[str, Capability] = {
             "plain": Refusal("no bag is brought to a position", _GRADIENT.instead),
         },
     ),
-    "certificates": Capability("certificates", "`certify`, `verify`"),
+    "certificates": Capability("certificates", "`certify`, `verify`", kinds=EVERY_KIND),
     "kernel": Capability(
         "the extracted checker",
         "`verify --kernel`",
@@ -83,6 +92,7 @@ CAPABILITIES: dict[str, Capability] = {
             )
         },
     ),
+    "samples": Capability("random texts and their scores", "`sample`, `score`", kinds=EVERY_KIND),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
     "gpu": Capability("the fast engine on a GPU", "`--device cuda`"),
     "stages": Capability("training in stages", "`train`, `--method sure`, `sweep`"),
@@ -114,6 +124,8 @@ CAPABILITIES: dict[str, Capability] = {
 def refusal(name: str, domain: Domain, iterations: str = "depth") -> str | None:
     """Why something cannot be had for a domain with these iterations; None if it can."""
     capability, layer = CAPABILITIES[name], domain.layer(iterations)
+    if domain.kind not in capability.kinds:
+        return no_algebra(domain)
     if layer not in capability.refused:
         return None
     why, instead = capability.refused[layer]
