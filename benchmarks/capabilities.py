@@ -8,9 +8,8 @@ each cell, and holds the page against the table.
 
 import sys
 
-from exactformer.domains.capabilities import ALGEBRAS, CAPABILITIES, Capability, refusal
+from exactformer.domains.capabilities import CAPABILITIES, Capability, refusal
 from exactformer.domains.catalog import boolean
-from exactformer.domains.kinds import KINDS
 from exactformer.domains.notation import NOTATIONS
 from exactformer.paper.files import table
 
@@ -65,8 +64,7 @@ def rows() -> list[list[str]]:
 
 def page() -> str:
     lines = table(["what", "with", *NOTATIONS], rows(), words=2 + len(NOTATIONS))
-    names = [kind for kind in KINDS if kind not in ALGEBRAS]
-    has = [[c.what, c.reached] for c in CAPABILITIES.values() if c.kinds >= {*names}]
+    has = [[c.what, c.reached] for c in CAPABILITIES.values() if c.others]
     kinds = "\n".join(table(["what", "with"], has, words=2))
     message = refusal("parentheses", boolean())
     return PAGE.format(table="\n".join(lines), kinds=kinds, message=message)

@@ -32,7 +32,6 @@ ASK_FOR_LEVELS = {
 ASK_FOR_KIND = {
     "domains/algebra.py": "whether another domain has the spans of an algebra",
     "domains/belonging.py": "one message for all that is about algebras",
-    "domains/capabilities.py": "the table of what is refused",
 }
 # Tables by layer, of which one has the name of the notation that it reads.
 BY_LAYER = {

@@ -13,8 +13,7 @@ from exactformer.domains.domain import Domain
 IN_WORDS = {"depth": "", "log": " by the logarithm", "plain": " in plain notation"}  # by layer
 
 
-ALGEBRAS = frozenset({"algebra"})
-EVERY_KIND = ALGEBRAS | {"machine", "span-machine"}
+OF_OTHERS = frozenset({"machine", "span-machine"})  # layers of domains that are no algebras
 
 
 class Refusal(NamedTuple):
@@ -28,13 +27,13 @@ class Capability(NamedTuple):
     what      what it is: the beginning of a message.
     reached   commands and functions that do it.
     refused   the layers in which it cannot be had.
-    kinds     the kinds of domains that have it, in every layer that is not refused.
+    others    the layers of domains that are no algebras in which it can be had.
     """
 
     what: str
     reached: str
     refused: Mapping[str, Refusal] = {}
-    kinds: Collection[str] = ALGEBRAS
+    others: Collection[str] = ()
 
 
 _GRADIENT = Refusal(
@@ -44,12 +43,12 @@ _GRADIENT = Refusal(
 _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
 
 CAPABILITIES: dict[str, Capability] = {
-    "values": Capability("values by the transformer", "`eval --engine model`", kinds=EVERY_KIND),
+    "values": Capability("values by the transformer", "`eval --engine model`", others=OF_OTHERS),
     "programs": Capability("programs of named wires", "`--program`, `model.run_program`"),
-    "trace": Capability("traces", "`trace`, `model.trace`", kinds=EVERY_KIND),
+    "trace": Capability("traces", "`trace`, `model.trace`", others=OF_OTHERS),
     "page": Capability("the page", "`explore`, `trace --html`"),
     "taps": Capability(
-        "intermediates, read and replaced", "`model.run`, `model.module`", kinds=EVERY_KIND
+        "intermediates, read and replaced", "`model.run`, `model.module`", others=OF_OTHERS
     ),
     "pattern": Capability(
         "the attention pattern",
@@ -81,7 +80,7 @@ CAPABILITIES: dict[str, Capability] = {
             "plain": Refusal("no bag is brought to a position", _GRADIENT.instead),
         },
     ),
-    "certificates": Capability("certificates", "`certify`, `verify`", kinds=EVERY_KIND),
+    "certificates": Capability("certificates", "`certify`, `verify`", others=OF_OTHERS),
     "kernel": Capability(
         "the extracted checker",
         "`verify --kernel`",
@@ -92,7 +91,7 @@ CAPABILITIES: dict[str, Capability] = {
             )
         },
     ),
-    "samples": Capability("random texts and their scores", "`sample`, `score`", kinds=EVERY_KIND),
+    "samples": Capability("random texts and their scores", "`sample`, `score`", others=OF_OTHERS),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
     "gpu": Capability("the fast engine on a GPU", "`--device cuda`"),
     "stages": Capability("training in stages", "`train`, `--method sure`, `sweep`"),
@@ -124,7 +123,7 @@ CAPABILITIES: dict[str, Capability] = {
 def refusal(name: str, domain: Domain, iterations: str = "depth") -> str | None:
     """Why something cannot be had for a domain with these iterations; None if it can."""
     capability, layer = CAPABILITIES[name], domain.layer(iterations)
-    if domain.kind not in capability.kinds:
+    if layer in OF_OTHERS.difference(capability.others):
         return no_algebra(domain)
     if layer not in capability.refused:
         return None
