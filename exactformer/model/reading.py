@@ -27,7 +27,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.model.circuit import Feedforward
-from exactformer.model.feedforward import hash_rows
 from exactformer.model.scan import scan_from_right
 
 NUMBERS_AT_ONCE = 1 << 22  # of maps that are composed in one scan; the next one goes on from there
@@ -43,9 +42,11 @@ class Tried(NamedTuple):
 
 def distinct(H: Float[Tensor, "r D"]) -> tuple[Float[Tensor, "k D"], Int[Tensor, " r"]]:
     """The distinct rows of whole numbers, and which of them each row is."""
-    hashes, kind = hash_rows(H.to(torch.int64)).unique(return_inverse=True)
-    rows = H.new_empty(len(hashes), H.shape[-1]).index_copy_(0, kind, H)
-    if not torch.equal(rows[kind], H):  # two different rows have the same hash
+    factors = [pow(0x9E3779B1, place, 2**31 - 1) for place in range(1, H.shape[-1] + 1)]
+    numbers = H.double() @ torch.tensor(factors, dtype=torch.float64, device=H.device)
+    numbers, kind = numbers.unique(return_inverse=True)
+    rows = H.new_empty(len(numbers), H.shape[-1]).index_copy_(0, kind, H)
+    if not torch.equal(rows[kind], H):  # two different rows have the same number
         rows, kind = H.unique(dim=0, return_inverse=True)
     return rows, kind
 
