@@ -24,9 +24,15 @@ def draw_texts(
     machine: Machine, length: int, count: int, rng: np.random.Generator
 ) -> list[Expression]:
     """Draw texts of this many symbols, each text that the machine allows equally often."""
+    if length < 1 or count < 0:
+        raise ValueError(f"expected a length of 1 or more and a count, found {length} and {count}")
     require("symbols of all texts", length * count, MOST_TEXTS_AT_ONCE)
+    if not machine.is_partial:
+        every = rng.integers(len(machine.symbols), size=(count, length), dtype=np.int16)
+        return [Expression(machine, row) for row in every]
+    require("symbols times states", length * len(machine.states), MOST_TEXTS_AT_ONCE)
     share = machine.completions(length)
-    if not length or not share[length, machine.start]:
+    if not share[length, machine.start]:
         raise ValueError(f"{machine.name!r} allows no text of {length} symbols")
     following = machine.next_states
     states = np.full(count, machine.start)

@@ -25,6 +25,7 @@ before anything is evaluated. States that can be told apart by values alone are 
 states of a phase must allow the same symbols, and values all or none.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -49,7 +50,7 @@ class Phase:
 
     after      the number of the phase after each token that is no value, and after VALUE.
     ends       whether the span may end.
-    to_close   least number of symbols up to where it may.
+    to_close   least number of symbols up to where it may; -1 if it never may.
     """
 
     after: Mapping[int, int]
@@ -146,23 +147,24 @@ class SpanMachine(ReadByMachine):
         """The phases, the first of them that of the start."""
         same = self._same_phase()
         number = {root: i for i, root in enumerate(dict.fromkeys([same[self.start], *same]))}
+        members: dict[int, list[int]] = {root: [] for root in number}
+        for state, root in enumerate(same):
+            members[root].append(state)
         phases: list[Phase] = []
-        ends = self.output_ids[:, CLOSE] >= 0
-        for root in number:
-            states = [q for q in range(len(same)) if same[q] == root]
+        ends, rows = self.output_ids[:, CLOSE] >= 0, self.next_states.tolist()
+        for states in members.values():
             after: dict[int, int] = {}
             for token in range(FIRST_VALUE, len(self.vocabulary)):
-                following = {int(self.next_states[q, token]) for q in states}
+                following = {rows[q][token] for q in states}
                 if NO_STATE in following and len(following) > 1:
                     raise self._ambiguous(states, self.vocabulary[token])
-                key = VALUE if token in self.value_ids else token
                 phase = number[same[following.pop()]] if NO_STATE not in following else NO_STATE
-                if after.setdefault(key, phase) != phase:
+                if after.setdefault(self._key(token), phase) != phase:
                     raise self._ambiguous(states, "values")
             if len({bool(ends[q]) for q in states}) > 1:
                 raise self._ambiguous(states, "the end")
             allowed = {token: phase for token, phase in after.items() if phase != NO_STATE}
-            phases.append(Phase(allowed, bool(ends[states[0]]), 0 if ends[states[0]] else -1))
+            phases.append(Phase(allowed, bool(ends[states[0]]), -1))
         return _with_ways_to_close(phases)
 
     def _ambiguous(self, states: list[int], what: str) -> ValueError:
@@ -174,29 +176,38 @@ class SpanMachine(ReadByMachine):
 
     def _same_phase(self) -> list[int]:
         """A state of its phase for each state. What the same symbol leads to from one phase is one
-        phase; and all values are the same symbol.
+        phase; and all values are the same symbol. (Classes are merged, and for each two that are,
+        what one symbol leads to from both is merged next: as many merges as states at most.)
         """
-        parent = [*range(len(self.states))]
+        rows = [
+            {self._key(token): q for token, q in enumerate(row) if q != NO_STATE}
+            for row in self.next_states.tolist()
+        ]
+        parent = [*range(len(rows))]
 
         def root(state: int) -> int:
             while parent[state] != state:
                 parent[state] = state = parent[parent[state]]
             return state
 
-        changed = True
-        while changed:
-            changed = False
-            reached: dict[tuple[int, int], int] = {}
-            for state, row in enumerate(self.next_states.tolist()):
-                for token, following in enumerate(row):
-                    if following == NO_STATE:
-                        continue
-                    key = (root(state), VALUE if token in self.value_ids else token)
-                    other = root(reached.setdefault(key, following))
-                    if other != root(following):
-                        parent[root(following)] = other
-                        changed = True
+        values = [token for token in range(len(self.vocabulary)) if token in self.value_ids]
+        waiting = [
+            (int(q), row[VALUE])
+            for row, following in zip(rows, self.next_states[:, values], strict=True)
+            for q in following
+            if q != NO_STATE
+        ]
+        while waiting:
+            first, other = (root(state) for state in waiting.pop())
+            if first == other:
+                continue
+            parent[other] = first
+            for key, following in rows[other].items():
+                waiting.append((rows[first].setdefault(key, following), following))
         return [root(state) for state in parent]
+
+    def _key(self, token: int) -> int:
+        return VALUE if token in self.value_ids else token
 
     def first_error(self, ids: list[int], words: list[str]) -> tuple[int, str] | None:
         if not ids:
@@ -224,8 +235,7 @@ class SpanMachine(ReadByMachine):
                 phase, token = enclosing.pop(), VALUE
                 if phase < 0:
                     continue
-            key = VALUE if token in self.value_ids else token
-            following = self.phases[phase].after.get(key)
+            following = self.phases[phase].after.get(self._key(token))
             if following is None:
                 return place, self._expected(allowed, empty)
             phase, empty = following, False
@@ -286,8 +296,7 @@ class SpanMachine(ReadByMachine):
             if VALUE in here.after:
                 following.append(((*tokens, OPEN), (*open_spans, 0), True))
             for token in range(FIRST_VALUE, len(self.vocabulary)):
-                key = VALUE if token in self.value_ids else token
-                if key in here.after:
+                if (key := self._key(token)) in here.after:
                     following.append(((*tokens, token), (*around, here.after[key]), False))
             begun += reversed(following)
 
@@ -300,17 +309,24 @@ class SpanMachine(ReadByMachine):
 
 
 def _with_ways_to_close(phases: list[Phase]) -> tuple[Phase, ...]:
-    """The phases with the least number of symbols up to where a span may end; -1 if there is no
-    such way, so that no text leads there.
+    """The phases with the least number of symbols up to where a span may end, without ways to where
+    it never may.
     """
-    least = [phase.to_close for phase in phases]
-    for _ in phases:
-        for i, phase in enumerate(phases):
-            ways = [1 + least[after] for after in phase.after.values() if least[after] >= 0]
-            if ways and (least[i] < 0 or min(ways) < least[i]):
-                least[i] = min(ways)
-    kept = [{t: q for t, q in phase.after.items() if least[q] >= 0} for phase in phases]
-    if least[0] < 0:
+    before: list[list[int]] = [[] for _ in phases]
+    for i, phase in enumerate(phases):
+        for following in phase.after.values():
+            before[following].append(i)
+    least = {i: 0 for i, phase in enumerate(phases) if phase.ends}
+    waiting = deque(least)
+    while waiting:
+        at = waiting.popleft()
+        for i in before[at]:
+            if i not in least:
+                least[i] = least[at] + 1
+                waiting.append(i)
+    if 0 not in least:
         raise ValueError("outputs: no span is allowed: no end has a value")
-    rows = zip(phases, kept, least, strict=True)
-    return tuple(Phase(after, phase.ends, way) for phase, after, way in rows)
+    return tuple(
+        Phase({t: q for t, q in phase.after.items() if q in least}, phase.ends, least.get(i, -1))
+        for i, phase in enumerate(phases)
+    )
