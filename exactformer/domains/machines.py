@@ -362,7 +362,11 @@ class Machine(ReadByMachine):
         )
 
     def __post_init__(self) -> None:
-        """Raise a ValueError that says what is wrong, and where, unless all is right."""
+        """Raise a ValueError that says what is wrong, and where, unless all is right. Lists become
+        tuples.
+        """
+        for name in ("symbols", "states", "transitions", "outputs"):
+            object.__setattr__(self, name, _as_tuples(getattr(self, name)))
         if not is_name(self.name):
             raise ValueError(f"name: expected {NAME_IN_WORDS}, found {show(self.name)}")
         require("states", len(self.states), MOST_STATES)
@@ -423,6 +427,10 @@ class Machine(ReadByMachine):
         """Whether there is a text with a symbol in it that the machine answers."""
         allowed = self.next_states[self.next_states != NO_STATE]
         return any(not self.answers_at_end or self.outputs[q] is not None for q in allowed.tolist())
+
+
+def _as_tuples(part: Any) -> Any:
+    return tuple(map(_as_tuples, part)) if isinstance(part, list | tuple) else part
 
 
 def _require_distinct(name: str, words: Sequence[str]) -> None:
