@@ -19,7 +19,8 @@ from exactformer.weights.named import SHIPPED
 from tests import algebras, plain_algebras
 from tests.test_plain_certify import with_levels
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").rglob("*.toml"))
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("plain/*.toml")])
 FILES = sorted(SHIPPED.glob("*/*.safetensors"))
 ALGEBRAS = [*algebras.EVERY, *plain_algebras.ALGEBRAS]
 
