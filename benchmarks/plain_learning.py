@@ -85,7 +85,7 @@ def levels_alone(algebras: dict[str, Algebra], seeds: Sequence[int]) -> list[str
             start = Trained(Seed(seed), weights, exact, 0.0, 0.0, {})
             learned = learn_levels(algebra, start, recipe_for(algebra))
             record = {"verdict": learned.certificate.verdict, "attempt": 1}
-            record["level_steps"] = learned.level_steps
+            record["level_steps"] = learned.counts["level_steps"]
             results.append(Result(seed, Model(algebra, learned.weights), record))
         rows.append(line(name, results))
         log(" | ".join(rows[-1]))

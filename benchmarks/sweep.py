@@ -28,15 +28,18 @@ from pathlib import Path
 import torch
 from reports import heading, log, parser, run_sweep
 
+from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import CATALOG
 from exactformer.paper.files import table
 from exactformer.problems.accuracy import interval
 from exactformer.sweep import SettingRow
 from exactformer.sweep.run import SWEEP
-from exactformer.training.recipe import METHODS, recipe_by_method
+from exactformer.training.kinds import TRAININGS, recipe_by_method
 from exactformer.training.record import read_record, read_seed_record
 from exactformer.training.run import train_seeds, versions
 from exactformer.weights.file import write_atomically
+
+METHODS = [*TRAININGS[Algebra.kind].methods]
 
 FIRST = 10_000  # the first of the seeds, which nobody has tuned anything on
 # What stops seeds from 10000 on is what the sure recipe was made against; those from 50000 on have

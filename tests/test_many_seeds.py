@@ -20,7 +20,7 @@ from exactformer.training import depth_two
 from exactformer.training.depth_one import depth_one_rows
 from exactformer.training.depth_two import GateProblem, gate_problem, right_of, try_gates
 from exactformer.training.loop import Trainer
-from exactformer.training.polish import GRID, _distinct_cases, _polish_some
+from exactformer.training.polish import GRID, _distinct_cases, polish_perceptrons
 from exactformer.training.recipe import recipe_for
 from exactformer.training.state import LEARNED, begin, export, outputs
 from tests.algebras import MINUS, S3
@@ -127,12 +127,12 @@ def test_polishing_together_is_nearly_polishing_alone(trained):
     seeds[1] = replace(seeds[1], W_Q=torch.zeros_like(seeds[1].W_Q))  # receives nothing: one case
     cases = [_distinct_cases(weights, rows) for weights in seeds]
     assert len({len(part) for part in cases}) > 1
-    together = _polish_some(recipe, seeds, cases)
+    together = polish_perceptrons(recipe, [weights.f for weights in seeds], cases)
     for weights, part, found in zip(seeds, cases, together, strict=True):
-        (alone,) = _polish_some(recipe, [weights], [part])
+        (alone,) = polish_perceptrons(recipe, [weights.f], [part])
         for name in ("W_1", "b_1", "W_2", "b_2"):
-            expected = getattr(alone.f, name)
-            assert (getattr(found.f, name) - expected).abs().max() <= 2 / GRID
+            expected = getattr(alone, name)
+            assert (getattr(found, name) - expected).abs().max() <= 2 / GRID
             assert not torch.equal(expected, getattr(f, name))
 
 

@@ -9,7 +9,8 @@ import pytest
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG
 from exactformer.sweep import plan, run_shard
-from exactformer.training.recipe import Staged, recipe_by_method, recipe_for, sure_recipe_for
+from exactformer.training.kinds import recipe_by_method
+from exactformer.training.recipe import Staged, recipe_for, sure_recipe_for
 from tests.runs import Enough, StopAtFirstLook, exactformer
 
 ARITHMETIC = ef.arithmetic()

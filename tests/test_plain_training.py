@@ -14,8 +14,9 @@ import exactformer as ef
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.precedence import Level
 from exactformer.model.quantize import ternary
+from exactformer.training.kinds import recipe_by_method
 from exactformer.training.levels import LONGEST_TEXT, learn_levels, level_problem
-from exactformer.training.recipe import recipe_by_method, recipe_for
+from exactformer.training.recipe import recipe_for
 from exactformer.training.run import train_seeds
 from exactformer.training.state import Seed, Trained
 from exactformer.weights.file import WeightFile
@@ -104,7 +105,7 @@ def test_a_prefix_operator_looser_than_three_binary_levels_is_learned():
     learned = learn_levels(algebra, spans, recipe)
     assert learned.exact
     assert learned.logits["G_L"].shape[-1] == 2
-    assert recipe.level_steps < (learned.level_steps or 0) <= 2 * recipe.level_steps
+    assert recipe.level_steps < learned.counts["level_steps"] <= 2 * recipe.level_steps
 
 
 def test_spans_that_were_not_learned_get_no_levels():

@@ -6,7 +6,8 @@ import pytest
 
 from exactformer.domains.catalog import boolean
 from exactformer.model.feedforward import MLP
-from exactformer.training.recipe import Staged, recipe_by_method, recipe_for
+from exactformer.training.kinds import recipe_by_method
+from exactformer.training.recipe import Staged, recipe_for
 from exactformer.training.state import begin, export
 
 

@@ -13,6 +13,7 @@ import pytest
 import exactformer as ef
 from exactformer.sweep import SettingRow, is_finished, plan, read_rows, run, run_shard, save_shard
 from exactformer.sweep.run import claim
+from exactformer.training.recipe import Staged
 from exactformer.training.run import train_seeds
 from tests.test_cli_model import exactformer, refused
 
@@ -88,8 +89,9 @@ def test_every_combination_of_settings_in_blocks_of_seeds():
     shards = plan(BOOLEAN, range(5), settings, block=2)
     assert len(shards) == len({shard.name for shard in shards}) == 4 * 3
     assert {shard.seeds for shard in shards[:4]} == {(0, 1)}
-    assert shards[1].recipe.spread == 0.1
-    assert shards[1].recipe.estimator == "search"
+    recipe = shards[1].recipe
+    assert isinstance(recipe, Staged)
+    assert (recipe.spread, recipe.estimator) == (0.1, "search")
     (ends,) = plan(BOOLEAN, [1], {"method": ["end-to-end"], "epochs": ["3"]}, block=1)
     assert ends.recipe.steps == 3 * 2
 

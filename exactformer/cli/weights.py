@@ -10,7 +10,6 @@ from typing import Annotated
 from typer import Argument, BadParameter, Exit, Option
 
 from exactformer.cli.app import (
-    AlgebraDomain,
     Device,
     Domain,
     Json,
@@ -26,7 +25,7 @@ from exactformer.domains.domain import Domain as AnyDomain
 
 @app.command()
 def sweep(
-    domain: AlgebraDomain,
+    domain: Domain,
     seeds: Annotated[str, Option(help="Such as 0-9999, or 8739,7520.")],
     out: Annotated[
         Path, Option(help="Folder for weights and tables; an interrupted sweep goes on.")
@@ -96,18 +95,19 @@ def construct(
 
 @app.command()
 def train(
-    domain: AlgebraDomain,
+    domain: Domain,
     out: Annotated[Path, Option(help="Folder for the weights; an interrupted run goes on.")],
     seeds: Annotated[
         str | None, Option(help="Such as 8739,7520 or 2000-2099; the paper's ten if not given.")
     ] = None,
     method: Annotated[
-        str,
+        str | None,
         Option(
-            help="staged; sure: the same, slower, meant to succeed at the first attempt; "
-            "or end-to-end: all together, as in the paper's appendix."
+            help="Of an algebra: staged; sure: the same, slower, meant to succeed at the first "
+            "attempt; end-to-end: all together, as in the paper's appendix. Of a machine: futures: "
+            "by asking for short texts; beliefs: by gradients from a sample of them."
         ),
-    ] = "staged",
+    ] = None,
     estimator: Annotated[
         str | None,
         Option(help="How the gate learns: search, score, straight-through, gumbel; reinmax."),
@@ -127,19 +127,20 @@ def train(
     tensorboard: Annotated[Path | None, Option(help="Folder for TensorBoard's logs.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Train from random weights on depth 1 and 2, and certify every seed."""
+    """Train from random weights on depth 1 and 2, or on short texts, and certify every seed."""
     settings = {"estimator": estimator, "attempts": attempts, **_read_constants(constants or [])}
     asked = None if seeds is None else _read_seeds(seeds)
 
     from rich.console import Console
 
     from exactformer.training.display import TensorBoard, Terminal
-    from exactformer.training.recipe import PAPER_SEEDS, recipe_by_method
+    from exactformer.training.kinds import recipe_by_method
+    from exactformer.training.recipe import PAPER_SEEDS
     from exactformer.training.run import summary, train_seeds
 
     recipe = recipe_by_method(method, domain, settings)
     chosen = PAPER_SEEDS if asked is None else asked
-    boards = [TensorBoard(tensorboard)] if tensorboard else []
+    boards = [TensorBoard(tensorboard, domain, recipe)] if tensorboard else []
     with Terminal(domain, recipe, chosen, Console(stderr=True)) as terminal:
         try:
             results = train_seeds(

@@ -11,7 +11,7 @@ from rich.console import Console
 from exactformer.domains.catalog import CATALOG
 from exactformer.host.atomic import write_atomically
 from exactformer.training.display import Terminal
-from exactformer.training.recipe import EndToEnd, Staged, recipe_by_method
+from exactformer.training.kinds import AnyRecipe, recipe_by_method
 from exactformer.training.run import RUN, Result, describe_run, train_seeds, write_run
 from exactformer.training.workers import start_workers
 
@@ -29,7 +29,7 @@ class TrainingRun:
     settings: tuple[tuple[str, float], ...] = ()  # constants of the recipe other than its own
 
     @property
-    def recipe(self) -> Staged | EndToEnd:
+    def recipe(self) -> AnyRecipe:
         return recipe_by_method(self.method, CATALOG[self.task](), dict(self.settings))
 
     def __str__(self) -> str:

@@ -1,6 +1,6 @@
 """Sweeps: thousands of seeds under many settings, in shards that any machine can run.
 
-    shards = plan(algebra, seeds, {"spread": ["0.1", "0.2"]}, block=100)   # settings x seeds
+    shards = plan(domain, seeds, {"spread": ["0.1", "0.2"]}, block=100)   # settings x seeds
     files = run_shard(shards[0])           # pure and picklable: {"17.safetensors": bytes, ...}
     save_shard(folder, shards[0], files)   # whole or not at all: records come last
     is_finished(folder, shards[0])

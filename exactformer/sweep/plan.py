@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from exactformer.domains.algebra import Algebra
-from exactformer.training.recipe import EndToEnd, Staged, recipe_by_method
+from exactformer.domains.domain import Domain
+from exactformer.training.kinds import AnyRecipe, recipe_by_method
 from exactformer.training.run import require_trainable
 
 AS_IT_IS = "recipe"  # the name of the setting that changes nothing
@@ -18,7 +18,7 @@ Setting = tuple[tuple[str, str], ...]  # names and words, as on a command line
 class Shard:
     """One setting and a block of seeds, which is one run of `exactformer train`."""
 
-    algebra: Algebra
+    domain: Domain
     setting: Setting
     seeds: tuple[int, ...]
 
@@ -28,9 +28,9 @@ class Shard:
         return f"{setting_name(self.setting)}/{self.seeds[0]}-{self.seeds[-1]}"
 
     @property
-    def recipe(self) -> Staged | EndToEnd:
+    def recipe(self) -> AnyRecipe:
         settings = dict(self.setting)
-        return recipe_by_method(settings.pop("method", "staged"), self.algebra, settings)
+        return recipe_by_method(settings.pop("method", None), self.domain, settings)
 
 
 def setting_name(setting: Setting) -> str:
@@ -38,7 +38,7 @@ def setting_name(setting: Setting) -> str:
 
 
 def plan(
-    algebra: Algebra,
+    domain: Domain,
     seeds: Sequence[int],
     settings: Mapping[str, Sequence[str]],
     block: int,
@@ -60,6 +60,6 @@ def plan(
     for setting in combinations:
         if any(set(word) & set("/\\,\0") or word in (".", "..") for _, word in setting):
             raise ValueError(f"expected words without / and commas, found {setting}")
-        require_trainable(algebra, Shard(algebra, setting, ()).recipe, seeds, device)
+        require_trainable(domain, Shard(domain, setting, ()).recipe, seeds, device)
     blocks = [tuple(seeds[i : i + block]) for i in range(0, len(seeds), block)]
-    return [Shard(algebra, setting, part) for part in blocks for setting in combinations]
+    return [Shard(domain, setting, part) for part in blocks for setting in combinations]

@@ -81,7 +81,7 @@ def _checked_records(folder: Path, shard: Shard) -> list[dict[str, Any]]:
     out, records = folder / shard.name, []
     for seed in shard.seeds:
         whole = all((out / name).exists() for name in seed_files(seed))
-        if whole and (result := finished_seed(out, shard.algebra, seed)):
+        if whole and (result := finished_seed(out, shard.domain, seed)):
             records.append(result.record)
     return records
 

@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 
 import torch
 
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import describe
+from exactformer.domains.domain import Domain
 from exactformer.host.atomic import write_atomically
 from exactformer.host.cluster import connected
 from exactformer.host.progress import bar
@@ -39,7 +39,7 @@ def run_shard(shard: Shard, folder: Path | None = None, device: str = "cpu") -> 
         with TemporaryDirectory() as temporary:
             return run_shard(shard, Path(temporary), device)
     out = folder / shard.name
-    train_seeds(shard.algebra, shard.seeds, recipe=shard.recipe, out=out, device=device)
+    train_seeds(shard.domain, shard.seeds, recipe=shard.recipe, out=out, device=device)
     return {path.name: path.read_bytes() for path in sorted(out.iterdir()) if path.is_file()}
 
 
@@ -68,7 +68,7 @@ def _count_finished(folder: Path, shard: Shard) -> int:
 
 def claim(
     folder: Path,
-    algebra: Algebra,
+    domain: Domain,
     seeds: Sequence[int],
     settings: Mapping[str, Sequence[str]],
     device: str = "cpu",
@@ -83,9 +83,9 @@ def claim(
     if kind not in BLOCKS:
         raise ValueError(f"expected the device cpu or cuda, found {device!r}")
     block = BLOCKS[kind] if block is None else block
-    shards = plan(algebra, seeds, settings, block, "cpu" if elsewhere else device)
+    shards = plan(domain, seeds, settings, block, "cpu" if elsewhere else device)
     sweep = {
-        "algebra": describe(algebra),
+        "algebra": describe(domain),
         "seeds": list(seeds),
         "settings": {name: list(words) for name, words in settings.items()},
         "device": kind,
@@ -172,7 +172,7 @@ def _run_there(device: str, shard: Shard) -> Files:
 
 
 def sweep(
-    algebra: Algebra,
+    domain: Domain,
     seeds: Sequence[int],
     out: str | Path,
     *,
@@ -187,7 +187,7 @@ def sweep(
     cluster whose nodes train them.
     """
     folder, elsewhere = Path(out), ray is not None
-    shards = claim(folder, algebra, seeds, settings or {}, device, block, elsewhere=elsewhere)
+    shards = claim(folder, domain, seeds, settings or {}, device, block, elsewhere=elsewhere)
     unfinished = [shard for shard in shards if not is_finished(folder, shard)]
     if unfinished:
         progress = Progress(shards, folder)

@@ -60,7 +60,7 @@ def read_checkpoint(path: Path, run: str, start: State) -> State:
 
 def _seed(place: Place) -> Seed:
     fields = place.fields([name for name in Seed.__dataclass_fields__ if name not in MEMORIES])
-    names = ("seed", "attempt", "step", "spent", "depth_one", "gate_looks")
+    names = ("seed", "attempt", "step", "spent", "depth_one", "gate_looks", "clean_looks")
     counts: dict[str, Any] = {name: fields[name].whole() for name in names}
     loss, depth_two = fields["loss"], fields["depth_two"]
     return Seed(

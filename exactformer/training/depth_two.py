@@ -22,7 +22,7 @@ from exactformer.domains.sampling import draw
 from exactformer.model.alike import one_of_each_hash
 from exactformer.model.circuit import Weights, clusters
 from exactformer.model.encode import encode, pad_slots
-from exactformer.model.feedforward import hash_rows
+from exactformer.model.feedforward import MLP, hash_rows
 from exactformer.training.state import stacked
 
 AT_ONCE = 1 << 25  # positions of all gates and expressions that a GPU holds together
@@ -149,7 +149,8 @@ class _Run:
         self.G_R = None
         if ranks[0] is not None:
             self.G_R = torch.stack([g for g in ranks if g is not None]).to(device)
-        self.f = stacked([p.weights for p in problems]).to(device)
+        parts = [p.weights.f for p in problems if isinstance(p.weights.f, MLP)]
+        self.f = stacked(parts).to(device)
         answer = torch.stack([p.target.flatten(1).argmax(-1) for p in problems]).to(device)
         self.answer = (answer // D)[self.seed], (answer % D)[self.seed]  # place and value
 

@@ -12,9 +12,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.domain import Domain
 from exactformer.host.progress import WIDE
-from exactformer.training.recipe import EndToEnd, Staged, count_bags
+from exactformer.training.kinds import AnyRecipe, training_of
 from exactformer.training.run import Observer, Result
 from exactformer.training.state import State
 
@@ -26,14 +26,12 @@ class Terminal(Observer):
     """A table with a row for each seed, redrawn; without a terminal, a line now and then."""
 
     def __init__(
-        self, algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], console: Console
+        self, domain: Domain, recipe: AnyRecipe, seeds: Sequence[int], console: Console
     ) -> None:
-        self.algebra, self.recipe, self.seeds, self.console = algebra, recipe, seeds, console
+        self.domain, self.recipe, self.seeds, self.console = domain, recipe, seeds, console
         self.results: dict[int, Result] = {}
         self.state: State | None = None
-        self.bags = count_bags(algebra)
-        staged = isinstance(recipe, Staged)
-        self.depth_two = recipe.strings if staged else recipe.depth_two_batch
+        self.counted = training_of(domain).counted(domain, recipe)
         self.started = self.last_line = time.monotonic()
         self.steps_before: int | None = None
         self.live = Live(console=console, auto_refresh=False) if console.is_terminal else None
@@ -60,7 +58,7 @@ class Terminal(Observer):
         if not self.live:
             record = result.record
             self.console.print(
-                f"{self.algebra.name} {result.seed}: {record['verdict']}, attempt "
+                f"{self.domain.name} {result.seed}: {record['verdict']}, attempt "
                 f"{record['attempt']}, step {record['step']}, margin {record['margin']:.3g}",
                 soft_wrap=True,
             )
@@ -79,13 +77,14 @@ class Terminal(Observer):
             longest = max(self.recipe.steps - seed.step for seed in training)
             left = f", at most {longest * len(training) / rate:.0f} s to the end of attempts"
         return Text(
-            f"{self.algebra.name}: {exact} of {len(self.seeds)} seeds certified, "
+            f"{self.domain.name}: {exact} of {len(self.seeds)} seeds certified, "
             f"{elapsed:.0f} s, {rate:.0f} seed-steps a second{left}"
         )
 
     def _picture(self) -> Group:
         table = Table(box=None, pad_edge=False)
-        names = ["seed", "attempt", "step", "loss", "depth 1", "depth 2", "verdict"]
+        counted = [name for name, _ in self.counted.values()]
+        names = ["seed", "attempt", "step", "loss", *counted, "verdict"]
         if self.console.width < WIDE:
             names = [name for name in names if name not in NOT_NARROW]
         for name in names:
@@ -97,9 +96,9 @@ class Terminal(Observer):
             elif number in training:
                 seed = training[number]
                 cells = asdict(seed) | {"loss": f"{seed.loss:.2e}", "verdict": "training"}
-                cells["depth 1"] = f"{seed.depth_one} of {self.bags}"
-                if seed.depth_two is not None:
-                    cells["depth 2"] = f"{seed.depth_two} of {self.depth_two}"
+                for field, (name, total) in self.counted.items():
+                    if cells[field] is not None:
+                        cells[name] = f"{cells[field]} of {total}"
             else:
                 continue
             table.add_row(*(str(cells.get(name, "")) for name in names))
@@ -110,7 +109,7 @@ class Terminal(Observer):
 class TensorBoard(Observer):
     """Loss and exact counts of each seed by step; needs the extra `tensorboard`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, domain: Domain, recipe: AnyRecipe) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
@@ -118,13 +117,14 @@ class TensorBoard(Observer):
                 "TensorBoard's logs need its package: pip install 'exactformer[tensorboard]'"
             ) from None
         self.writer = SummaryWriter(str(folder))
+        self.counted = training_of(domain).counted(domain, recipe)
 
     def evaluated(self, state: State) -> None:
         for seed in state.seeds:
             self.writer.add_scalar(f"loss/{seed.seed}", seed.loss, seed.spent)
-            self.writer.add_scalar(f"depth 1 right/{seed.seed}", seed.depth_one, seed.spent)
-            if seed.depth_two is not None:
-                self.writer.add_scalar(f"depth 2 right/{seed.seed}", seed.depth_two, seed.spent)
+            for field, (name, _) in self.counted.items():
+                if (count := getattr(seed, field)) is not None:
+                    self.writer.add_scalar(f"{name} right/{seed.seed}", count, seed.spent)
 
     def ended(self, result: Result) -> None:
         self.writer.add_scalar(f"exact/{result.seed}", result.exact, result.record["steps_in_all"])

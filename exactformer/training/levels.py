@@ -137,6 +137,7 @@ def learn_levels(algebra: Algebra, trained: Trained, recipe: Staged) -> Trained:
     """Learn a level gate for a seed whose spans of one operator are exact, and certify the result.
     It ends when all texts come out right.
     """
+    assert isinstance(trained.weights, Weights)
     seed, started = trained.seed, perf_counter()
     rng = generator(seed.seed, seed.attempt, LEVELS)
     problem = level_problem(algebra, trained.weights, recipe.level_texts, rng)
@@ -154,5 +155,5 @@ def learn_levels(algebra: Algebra, trained: Trained, recipe: Staged) -> Trained:
         certificate=certify(algebra, weights),
         logits=trained.logits | learned,
         seconds=trained.seconds + perf_counter() - started,
-        level_steps=steps,
+        counts={"level_steps": steps},
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -12,7 +13,6 @@ from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
 from exactformer.protocol.optimizer import EPSILON
 from exactformer.training.depth_one import CaseRows
-from exactformer.training.recipe import Staged
 from exactformer.training.repeat import repeat
 from exactformer.training.state import stacked
 from exactformer.verify.rounding import MOST_LONG_PRODUCTS
@@ -22,8 +22,21 @@ GRID = 2**10  # weights end as multiples of 1/GRID, so that the proof's whole nu
 LEAST_LOG, LEAST = -87.33, 1.184e-38
 
 
+class Polishing(Protocol):
+    """The constants of a recipe that are about this: Adam's and how many steps it takes."""
+
+    @property
+    def betas(self) -> tuple[float, float]: ...
+
+    @property
+    def polish_steps(self) -> int: ...
+
+    @property
+    def polish_rate(self) -> float: ...
+
+
 @torch.no_grad()
-def polish(recipe: Staged, seeds: Sequence[Weights], rows: CaseRows) -> list[Weights]:
+def polish(recipe: Polishing, seeds: Sequence[Weights], rows: CaseRows) -> list[Weights]:
     """Train each feedforward to move its outputs away from the threshold, then round its weights.
 
     Gate and routing stay as they are, so what each position receives is fixed: it is enough to
@@ -36,9 +49,9 @@ def polish(recipe: Staged, seeds: Sequence[Weights], rows: CaseRows) -> list[Wei
     polished = []
     for start in range(0, len(seeds), at_once):
         some = slice(start, start + at_once)
-        with subnormals_as_zero():
-            polished += _polish_some(recipe, seeds[some], cases[some])
-    return polished
+        perceptrons = [weights.f for weights in seeds[some] if isinstance(weights.f, MLP)]
+        polished += polish_perceptrons(recipe, perceptrons, cases[some])
+    return [replace(weights, f=f) for weights, f in zip(seeds, polished, strict=True)]
 
 
 def _distinct_cases(weights: Weights, rows: CaseRows) -> Tensor:
@@ -55,16 +68,17 @@ def _distinct_cases(weights: Weights, rows: CaseRows) -> Tensor:
     return torch.unique(torch.cat([H, 2 * target - 1], -1), dim=0)
 
 
-def _polish_some(
-    recipe: Staged, seeds: Sequence[Weights], cases: Sequence[Tensor]
-) -> list[Weights]:
-    polishing = _Polishing(recipe, seeds, cases)
-    repeat(polishing.step, recipe.polish_steps, polishing.row.device)
-    polishing.row.copy_(_on_grid(polishing.row))
-    return [
-        replace(weights, f=MLP(*parts, activation=polishing.f.activation))
-        for weights, *parts in zip(seeds, *polishing.parameters, strict=True)
-    ]
+@torch.no_grad()
+def polish_perceptrons(
+    recipe: Polishing, perceptrons: Sequence[MLP], cases: Sequence[Tensor]
+) -> list[MLP]:
+    """Train perceptrons on cases, each a row of inputs with the sign of each output, and round."""
+    steps = _Steps(recipe, perceptrons, cases)
+    with subnormals_as_zero():
+        repeat(steps.step, recipe.polish_steps, steps.row.device)
+    steps.row.copy_(_on_grid(steps.row))
+    parts = zip(*steps.parameters, strict=True)
+    return [MLP(*tensors, activation=steps.f.activation) for tensors in parts]
 
 
 def rounded_if_large(weights: Weights, rows: CaseRows) -> Weights:
@@ -84,19 +98,21 @@ def _on_grid(numbers: Tensor) -> Tensor:
     return numbers.mul(GRID).round_().div_(GRID)
 
 
-class _Polishing:
+class _Steps:
     """Adam on the log of the sum of exp(-distance) over all outputs, with its gradient written out:
     a step is a few operations, in memory that is used again.
     """
 
-    def __init__(self, recipe: Staged, seeds: Sequence[Weights], cases: Sequence[Tensor]) -> None:
-        D = seeds[0].W_Q.shape[-2]
+    def __init__(
+        self, recipe: Polishing, perceptrons: Sequence[MLP], cases: Sequence[Tensor]
+    ) -> None:
+        D = perceptrons[0].width
         joined = pad_sequence(list(cases), batch_first=True)  # a padded row has no sign
         self.H, self.against = joined[..., :-D].contiguous(), -joined[..., -D:]
         self.beyond = None
-        if len(seeds) > 1:
+        if len(cases) > 1:
             self.beyond = torch.where(self.against[..., :1] == 0, -torch.inf, 0.0)
-        self.f = f = stacked(seeds)
+        self.f = f = stacked(perceptrons)
         named = (f.W_1, f.b_1, f.W_2, f.b_2)
         # All parameters of a seed in one row.
         self.row = torch.cat([tensor.flatten(1) for tensor in named], 1)

@@ -5,7 +5,6 @@ are two of them, a fast one and a sure one. `EndToEnd` trains every parameter to
 straight-through gradients, as the paper does.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import ceil, isfinite
 from types import NoneType
@@ -13,14 +12,13 @@ from typing import Any, Literal, get_args, get_origin
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.capabilities import require_capability
-from exactformer.domains.data import listed, suggestion
+from exactformer.domains.data import suggestion
 from exactformer.domains.sampling import problems_of_depth
 from exactformer.domains.units import slots_of
 from exactformer.model.architecture import Activation, paper_architecture
 
 PAPER_SEEDS = (8739, 7520, 1936, 7439, 6210, 5650, 5395, 3140, 1243, 5353)
 
-Method = Literal["staged", "sure", "end-to-end"]
 EstimatorName = Literal["search", "score", "straight-through", "gumbel"]
 GateEstimator = Literal["straight-through", "gumbel", "reinmax", "score", "search"]
 Surrogate = Literal["exp", "sigmoid", "linear"]
@@ -221,32 +219,7 @@ def end_to_end_recipe(
     return EndToEnd(epochs, *steps, batch, **settings)
 
 
-METHODS: tuple[Method, ...] = get_args(Method)
-
-
-def recipe_by_method(
-    method: str, algebra: Algebra, settings: Mapping[str, object]
-) -> Staged | EndToEnd:
-    """The recipe of a method for an algebra, with those settings that are not None; settings may be
-    text, as on a command line.
-    """
-    if method not in METHODS:
-        hint = suggestion(method, METHODS)
-        raise ValueError(f"expected the method {listed(METHODS)}, found {method!r}{hint}")
-    kind = EndToEnd if method == "end-to-end" else Staged
-    given: dict[str, Any] = {k: value for k, value in settings.items() if value is not None}
-    for name, value in given.items():
-        if name not in kind.__dataclass_fields__:
-            hint = suggestion(name, kind.__dataclass_fields__)
-            raise ValueError(f"the method {method} has no {name!r}{hint}")
-        given[name] = _read(name, kind.__dataclass_fields__[name].type, value)
-    if method == "end-to-end":
-        return end_to_end_recipe(algebra, **given)
-    recipe = sure_recipe_for(algebra) if method == "sure" else recipe_for(algebra)
-    return replace(recipe, **given)
-
-
-def _read(name: str, kind: object, value: object) -> object:
+def read_setting(name: str, kind: object, value: object) -> object:
     """Convert a setting to the type of its field; a type that is not simple is not converted."""
     if not isinstance(value, str) or kind is str:
         return value

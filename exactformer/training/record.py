@@ -15,7 +15,8 @@ from exactformer.host.atomic import write_atomically
 
 VERDICTS = ("exact", "inexact", "undecided")
 COUNTS = ("seed", "attempt", "step", "steps_in_all", "rows_right", "rows")
-LEVEL_STEPS = "level_steps"  # in plain notation
+# What some records have besides: in plain notation, and of machines.
+COUNTED = ("level_steps", "states", "continuations", "texts_asked", "fresh_texts_right")
 NUMBERS = ("margin", "rounding_bound", "seconds")
 
 
@@ -48,8 +49,8 @@ def read_seed_record(path: Path, seed: int) -> dict[str, Any]:
     record = read_record(path)
     try:
         others = ("verdict", "counterexample", "weights_sha256", "margin_before_polish")
-        fields = Place(record).fields((*COUNTS, *NUMBERS, *others), (LEVEL_STEPS,))
-        for name in (*COUNTS, *fields.keys() & {LEVEL_STEPS}):
+        fields = Place(record).fields((*COUNTS, *NUMBERS, *others), COUNTED)
+        for name in (*COUNTS, *fields.keys() & {*COUNTED}):
             fields[name].whole()
         if record["seed"] != seed:
             raise fields["seed"].unexpected(str(seed))

@@ -1,6 +1,6 @@
 """A training run in a folder, which may be interrupted at any moment and resumed.
 
-run.json                 algebra, recipe, seeds and device: what identifies the run
+run.json                 domain, recipe, seeds and device: what identifies the run
 SEED.safetensors         the weights of a seed that has ended
 SEED.proof.json          its certificate: a proof, or a counterexample
 SEED.json                how it got there; written last, so a seed that has it is finished
@@ -22,32 +22,17 @@ import torch
 
 import exactformer
 from exactformer.api import Model
-from exactformer.domains.algebra import AN_ALGEBRA, Algebra
-from exactformer.domains.bounds import MOST_HIDDEN, MOST_LEARNED, MOST_NUMBERS, require
-from exactformer.domains.capabilities import require_capability
+from exactformer.domains.algebra import AN_ALGEBRA
 from exactformer.domains.catalog import describe
 from exactformer.domains.data import Place, expect, read_bytes, read_json
-from exactformer.domains.units import slots_of
+from exactformer.domains.domain import Domain
 from exactformer.host.atomic import remove_unfinished
 from exactformer.host.threads import one_thread
-from exactformer.model.architecture import paper_architecture
 from exactformer.model.storage import from_file, to_file
 from exactformer.training.checkpoint import read_checkpoint, write_checkpoint
-from exactformer.training.depth_one import padded
-from exactformer.training.end_to_end import EndToEndTrainer
-from exactformer.training.estimators import ASKING, BY_GRADIENT
-from exactformer.training.levels import learn_levels
-from exactformer.training.loop import Trainer
-from exactformer.training.recipe import (
-    PAPER_SEEDS,
-    EndToEnd,
-    Method,
-    Staged,
-    count_bags,
-    recipe_by_method,
-)
+from exactformer.training.kinds import AnyRecipe, recipe_by_method, training_of
+from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.record import (
-    LEVEL_STEPS,
     VERDICTS,
     content_sha256,
     finite,
@@ -55,7 +40,7 @@ from exactformer.training.record import (
     read_seed_record,
     write_record,
 )
-from exactformer.training.state import State, Trained, begin
+from exactformer.training.state import State, Trained
 from exactformer.verify import ProofRejected, verify
 from exactformer.weights.file import WeightFile
 
@@ -89,43 +74,43 @@ class Observer:
 
 
 def train_seeds(
-    algebra: Algebra,
+    domain: Domain,
     seeds: Sequence[int] = PAPER_SEEDS,
     *,
-    method: Method | None = None,
-    recipe: Staged | EndToEnd | None = None,
+    method: str | None = None,
+    recipe: AnyRecipe | None = None,
     out: str | Path | None = None,
     device: str = "cpu",
     observers: Sequence[Observer] = (),
 ) -> list[Result]:
     """Train a model from each seed and certify it: one result for each, in their order.
 
-    method      "staged" (if not given), "sure" or "end-to-end": which recipe there is for the
-                size of the algebra.
+    method      of an algebra "staged" (if not given), "sure" or "end-to-end", of a machine
+                "futures" (if not given) or "beliefs": which recipe there is for its size.
     recipe      every constant of the run, instead of a method.
     out         folder for weights, proofs, records and checkpoints, in which an interrupted run
                 goes on; without it everything stays in memory.
     device      "cpu" or "cuda".
     observers   are called after each evaluation during training, and when a seed has ended.
     """
-    expect(algebra, Algebra, AN_ALGEBRA)
+    expect(domain, Domain, AN_ALGEBRA)
     expect(seeds, Sequence, SEEDS)
     for seed in seeds:
         expect(seed, Integral, SEEDS)
     if recipe is not None and method is not None:
         raise ValueError(f"expected a method or a recipe, found {method!r} and a recipe")
-    recipe = recipe or recipe_by_method(method or "staged", algebra, {})
-    require_trainable(algebra, recipe, seeds, device)
-    spans = algebra.parenthesized  # what is learned first, in plain notation
+    recipe = recipe or recipe_by_method(method, domain, {})
+    require_trainable(domain, recipe, seeds, device)
+    training = training_of(domain)
     folder = None if out is None else Path(out)
     results: dict[int, Result] = {}
     state, run = State([], {}), ""
     if folder is not None:
-        run = _claim(folder, algebra, recipe, seeds, device)
+        run = _claim(folder, domain, recipe, seeds, device)
         remove_unfinished(folder)
-        results = {s: r for s in seeds if (r := finished_seed(folder, algebra, s)) is not None}
+        results = {s: r for s in seeds if (r := finished_seed(folder, domain, s)) is not None}
         if (folder / CHECKPOINT).exists():
-            start = begin(spans, recipe, seeds)
+            start = training.begin(domain, recipe, seeds)
             state = read_checkpoint(folder / CHECKPOINT, run, start)
             state.keep([i for i, s in enumerate(state.seeds) if s.seed not in results])
     for result in results.values():
@@ -133,22 +118,16 @@ def train_seeds(
             observer.ended(result)
     unfinished = [seed for seed in seeds if seed not in results]
     if {s.seed for s in state.seeds} != set(unfinished):
-        state = begin(spans, recipe, unfinished)
+        state = training.begin(domain, recipe, unfinished)
     if unfinished:
         due = time.monotonic() + CHECKPOINT_SECONDS
-        trainer = (
-            EndToEndTrainer(spans, recipe, device)
-            if isinstance(recipe, EndToEnd)
-            else Trainer(spans, recipe, device)
-        )
+        learner = training.learner(domain, recipe, device)
         state.tensors = {name: tensor.to(device) for name, tensor in state.tensors.items()}
         while state.seeds:
             with one_thread():
-                ended = trainer.advance(state)
+                ended = learner.advance(state)
             for trained in ended.values():
-                if isinstance(recipe, Staged) and algebra.precedence:
-                    trained = learn_levels(algebra, trained, recipe)
-                result = _result(algebra, trained)
+                result = _result(domain, trained)
                 if folder is not None:
                     _save(folder, result, trained)
                 results[result.seed] = result
@@ -167,34 +146,18 @@ def train_seeds(
     return [results[seed] for seed in seeds]
 
 
-def require_trainable(
-    algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], device: str
-) -> None:
-    """Raise a ValueError for an algebra that cannot be trained, before anything is written."""
-    cases = count_bags(algebra)
-    what = f"cases of depth 1 of {algebra.name!r} to learn from"
-    require(what, cases, MOST_LEARNED, "construct it instead")
-    numbers = cases * (algebra.require_fan_in() + 3) * padded(len(algebra.vocabulary))
-    require(f"numbers of all {what}", numbers, MOST_NUMBERS, "construct it instead")
-    size = paper_architecture(algebra, recipe.width)
-    certified = cases * (size.slots * size.D + size.hidden)
-    what = f"numbers of the certificate for {size.hidden} units and {cases} cases"
-    require(what, certified, MOST_NUMBERS, "choose a smaller width, or construct it instead")
+def require_trainable(domain: Domain, recipe: AnyRecipe, seeds: Sequence[int], device: str) -> None:
+    """Raise a ValueError for a domain that cannot be trained, before anything is written."""
+    training = training_of(domain)
+    if type(recipe) not in {method.recipe for method in training.methods.values()}:
+        found = type(recipe).__name__
+        raise ValueError(f"expected a recipe for {domain.name!r}, found one of the type {found}")
+    training.require(domain, recipe)
     if not seeds:
         raise ValueError("expected at least one seed, found none")
     if len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise ValueError(f"expected different seeds of 0 or more, found {list(seeds)}")
-    counts = ("steps", "attempts")
-    if isinstance(recipe, EndToEnd):
-        require_capability("end to end", algebra)
-        counts += ("batch", "depth_two_batch", "depth_two_pool")
-        counts += ("gate_draws", "gate_strings", "search_every")
-    else:
-        counts += ("look_every", "strings", "level_texts", "level_steps")
-        counts += tuple(name for name in ("width", "batch") if getattr(recipe, name) is not None)
-        require("units of the hidden layer", recipe.width or 0, MOST_HIDDEN)
-        _check_estimator(algebra, recipe.estimator)
-    for name in counts:
+    for name in training.counts(recipe):
         if getattr(recipe, name) < 1:
             raise ValueError(f"expected {name} of 1 or more, found {getattr(recipe, name)}")
     if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
@@ -203,24 +166,12 @@ def require_trainable(
         raise ValueError("expected a CUDA device, found none on this machine")
 
 
-def _check_estimator(algebra: Algebra, estimator: str) -> None:
-    gate = "rank gate" if slots_of(algebra) > 1 else ""
-    gate = "gate of levels" if algebra.precedence else gate
-    if gate and estimator not in ASKING:
-        raise ValueError(
-            f"expected the estimator {' or '.join(ASKING)}, which can learn the {gate} "
-            f"of {algebra.name!r}, found {estimator!r}"
-        )
-    if estimator not in (known := [*ASKING, *BY_GRADIENT]):
-        raise ValueError(f"expected one of {', '.join(known)}, found {estimator!r}")
-
-
 def describe_run(
-    algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], device: str = "cpu"
+    domain: Domain, recipe: AnyRecipe, seeds: Sequence[int], device: str = "cpu"
 ) -> dict[str, Any]:
     """The data that identify a run."""
     return {
-        "algebra": describe(algebra),
+        "algebra": describe(domain),
         "recipe": json.loads(json.dumps(asdict(recipe))),
         "seeds": list(seeds),
         "device": torch.device(device).type,
@@ -233,12 +184,12 @@ def write_run(folder: Path, run: dict[str, Any]) -> None:
 
 
 def _claim(
-    folder: Path, algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int], device: str
+    folder: Path, domain: Domain, recipe: AnyRecipe, seeds: Sequence[int], device: str
 ) -> str:
     """Write run.json into a new folder; require the same run in an old one. Returns a hash of the
     run's description.
     """
-    run = describe_run(algebra, recipe, seeds, device)
+    run = describe_run(domain, recipe, seeds, device)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / RUN
     if not path.exists():
@@ -257,7 +208,7 @@ def _claim(
             f"{path}: expected the description of a run: {error}; choose another folder"
         ) from None
     # As records were written at first: the algebra in full, and fewer constants.
-    in_full = run | {"algebra": algebra.to_dict()}
+    in_full = run | {"algebra": domain.to_dict()}
     if isinstance(held["recipe"], dict):
         in_full["recipe"] = {k: v for k, v in run["recipe"].items() if k in held["recipe"]}
     if differing := [name for name in run if held[name] not in (run[name], in_full[name])]:
@@ -283,7 +234,7 @@ def seed_files(seed: int) -> tuple[str, str, str]:
     return f"{seed}.json", f"{seed}.safetensors", f"{seed}.proof.json"
 
 
-def finished_seed(folder: Path, algebra: Algebra, seed: int) -> Result | None:
+def finished_seed(folder: Path, domain: Domain, seed: int) -> Result | None:
     """A seed that has ended, if its files agree: the record is about these weights, and the proof
     is verified. A proof that is missing is made again; None without weights or without a record.
     """
@@ -295,9 +246,9 @@ def finished_seed(folder: Path, algebra: Algebra, seed: int) -> Result | None:
         file = WeightFile.read(weights)
     except ValueError as error:
         raise ValueError(f"{error}; remove it to train the seed again") from None
-    if file.sha256 != record["weights_sha256"] or file.algebra != algebra:
+    if file.sha256 != record["weights_sha256"] or file.domain != domain:
         raise ValueError(f"{path} is about other weights than {weights}: remove one of them")
-    model = Model(algebra, from_file(file), file.origin)
+    model = Model(domain, from_file(file), file.origin)
     if proof.exists():
         verdict = _proved(proof, weights, file)
     else:
@@ -318,7 +269,7 @@ def _proved(proof: Path, weights: Path, file: WeightFile) -> str:
         if not isinstance(held, dict) or held.get("verdict") not in VERDICTS:
             raise ValueError(f"{proof}: expected a verdict, found none")
         if held["verdict"] == "exact":
-            verify(proof, weights, file.algebra)
+            verify(proof, weights, file.domain)
         elif held.get("weights_sha256") != file.sha256:
             raise ValueError(f"{proof} is about other weights than {weights}")
     except (ValueError, ProofRejected) as error:
@@ -327,7 +278,7 @@ def _proved(proof: Path, weights: Path, file: WeightFile) -> str:
     return held["verdict"]
 
 
-def _result(algebra: Algebra, trained: Trained) -> Result:
+def _result(domain: Domain, trained: Trained) -> Result:
     findings, example = trained.certificate.findings, trained.certificate.counterexample
     seed = trained.seed
     record = {
@@ -345,17 +296,16 @@ def _result(algebra: Algebra, trained: Trained) -> Result:
         "weights_sha256": trained.certificate.weights_sha256,
         "seconds": round(trained.seconds, 2),
     }
-    if trained.level_steps is not None:
-        record[LEVEL_STEPS] = trained.level_steps
+    record |= trained.counts
     origin = {"made": "trained", "seed": seed.seed, "attempt": seed.attempt}
-    return Result(seed.seed, Model(algebra, trained.weights, origin), record)
+    return Result(seed.seed, Model(domain, trained.weights, origin), record)
 
 
 def _save(folder: Path, result: Result, trained: Trained) -> None:
     """Write the files of a seed. The record comes last: without it the seed counts as unfinished
     and is trained again.
     """
-    file = to_file(result.model.algebra, result.model.weights, result.model.origin, trained.logits)
+    file = to_file(result.model.domain, result.model.weights, result.model.origin, trained.logits)
     record, weights, proof = (folder / name for name in seed_files(result.seed))
     file.write(weights)
     trained.certificate.save(proof)

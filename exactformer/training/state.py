@@ -3,7 +3,7 @@
 Tensors have the seeds first and are padded as `depth_one` describes; `export` removes the padding.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -16,9 +16,11 @@ from exactformer.domains.algebra import Algebra
 from exactformer.model.architecture import Activation, paper_architecture
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP
+from exactformer.model.gated import Gated
 from exactformer.model.quantize import binary, ternary
 from exactformer.protocol.optimizer import Adam
 from exactformer.training.depth_one import padded
+from exactformer.training.machine_recipes import Beliefs
 from exactformer.training.recipe import EndToEnd, Staged
 
 # Streams of random numbers. Each draw has a generator of its own, made from the seed, the attempt,
@@ -38,9 +40,10 @@ class Seed:
     step: int = 0  # of this attempt
     spent: int = 0  # steps over all attempts
     loss: float = float("nan")
-    depth_one: int = 0  # bags that come out right
+    depth_one: int = 0  # bags that come out right; of a machine, texts that it learns from
     depth_two: int | None = None  # right of the last depth-2 problems; None before there are any
     gate_looks: int = 0  # evaluations with depth 1 right and the gate still wrong
+    clean_looks: int = 0  # of a machine, evaluations in a row with all fresh texts right
     memory: Memory = field(default_factory=dict)  # the estimator's
     rank_memory: Memory = field(default_factory=dict)  # state of the rank gate's estimator
 
@@ -63,9 +66,14 @@ class State:
 
     def restart(self, row: int, algebra: Algebra, recipe: Staged | EndToEnd) -> None:
         """The next attempt of a seed, from fresh random numbers."""
-        seed, attempt = self.seeds[row].seed, self.seeds[row].attempt + 1
-        self.seeds[row] = Seed(seed, attempt, spent=self.seeds[row].spent)
-        for name, tensor in first_numbers(algebra, recipe, seed, attempt).items():
+        seed = self.seeds[row]
+        self.start_again(row, first_numbers(algebra, recipe, seed.seed, seed.attempt + 1))
+
+    def start_again(self, row: int, numbers: dict[str, Tensor]) -> None:
+        """The next attempt of a seed, from these numbers."""
+        seed = self.seeds[row]
+        self.seeds[row] = Seed(seed.seed, seed.attempt + 1, spent=seed.spent)
+        for name, tensor in numbers.items():
             self.tensors[name][row] = tensor
 
 
@@ -74,12 +82,12 @@ class Trained:
     """A seed that has ended: its weights and their certificate."""
 
     seed: Seed
-    weights: Weights
+    weights: Gated
     certificate: Certificate
-    margin_before: float  # smallest |output| when the last case came right, before polishing
+    margin_before: float  # smallest |output| when the last case came right; NaN if none was hard
     seconds: float  # since the run started
     logits: dict[str, Tensor]  # behind the discrete weights: G_PE, W_Q, W_K
-    level_steps: int | None = None  # on the gate of levels, in plain notation
+    counts: Mapping[str, int] = field(default_factory=dict)  # what else the record has: COUNTED
 
     @property
     def exact(self) -> bool:
@@ -96,7 +104,7 @@ def begin(algebra: Algebra, recipe: Staged | EndToEnd, seeds: Sequence[int]) -> 
     return State([Seed(seed) for seed in seeds], tensors)
 
 
-def adam_of(recipe: Staged | EndToEnd, weight_decay: float = 0.0) -> Adam:
+def adam_of(recipe: Staged | EndToEnd | Beliefs, weight_decay: float = 0.0) -> Adam:
     """The optimizer of the parameters, with the schedule of a recipe."""
     schedule = (recipe.steps, recipe.warmup, recipe.warmup_from, recipe.floor)
     return Adam(*schedule, recipe.betas, recipe.clip, weight_decay)
@@ -148,9 +156,8 @@ def outputs(tensors: dict[str, Tensor], token: Tensor, bag: Tensor, activation: 
     return torch.baddbmm(tensors["b_2"], hidden, tensors["W_2"])
 
 
-def stacked(seeds: Sequence[Weights]) -> MLP:
+def stacked(parts: Sequence[MLP]) -> MLP:
     """The perceptrons of several seeds as one, with the seeds on the first axis."""
-    parts = [weights.f for weights in seeds if isinstance(weights.f, MLP)]
     named = [torch.stack([getattr(f, name) for f in parts]) for name in LEARNED[1:]]
     return MLP(*named, activation=parts[0].activation)
 
