@@ -29,7 +29,8 @@ from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.run import train_seeds, versions
 
 METHODS = [*TRAININGS[Machine.kind].methods]
-RANDOM = "random"  # machines of six states and two symbols
+# Machines of six states and two symbols, by how many symbols short texts have.
+RANDOM = {"random": 5, "random, up to 9 symbols": 9}
 KEPT = ("seed", "verdict", "counterexample", "attempt", "steps_in_all", "rows_right", "rows")
 KEPT += ("margin", "states", "texts_asked", "continuations", "fresh_texts_right", "weights_sha256")
 HEADER = ["machine", "states", "seeds", "certified", "95% interval", "at the first attempt"]
@@ -56,8 +57,10 @@ def random_machine(seed: int, states: int = 6) -> Machine:
             return found
 
 
-def learn(machine: Machine, method: str, seeds: Sequence[int], folder: Path) -> Records:
-    recipe = recipe_by_method(method, machine, {})
+def learn(
+    machine: Machine, method: str, seeds: Sequence[int], folder: Path, **settings: int
+) -> Records:
+    recipe = recipe_by_method(method, machine, settings)
     results = train_seeds(machine, seeds, recipe=recipe, out=folder / method / machine.name)
     records = [{name: result.record.get(name) for name in KEPT} for result in results]
     return [record | {"checks": recipe.checks} for record in records]  # type: ignore[union-attr]
@@ -81,7 +84,7 @@ def line(name: str, states: int, records: Records) -> list[str]:
 def section(method: str, runs: Mapping[str, Records]) -> list[str]:
     rows = []
     for name, records in runs.items():
-        states = 6 if name == RANDOM else len(MACHINES[name]().states)
+        states = 6 if name in RANDOM else len(MACHINES[name]().states)
         rows.append(line(name, states, records))
         log(f"{method} | {' | '.join(rows[-1])}")
     return [*table(HEADER, rows), ""]
@@ -106,10 +109,12 @@ def main() -> None:
             for name, make in MACHINES.items():
                 of_ten[name] = learn(make(), method, PAPER_SEEDS, folder / "ten")
                 of_fresh[name] = learn(make(), method, fresh, folder / "fresh")
-            of_fresh[RANDOM] = [
-                learn(random_machine(seed), method, [seed], folder / "fresh")[0]
-                for seed in fresh[: chosen.random]
-            ]
+            for name, longest in RANDOM.items():
+                of_fresh[name] = [
+                    learn(machine, method, [seed], folder / f"fresh-{longest}", longest=longest)[0]
+                    for seed in fresh[: chosen.random]
+                    for machine in [random_machine(seed)]
+                ]
             found[method] = {"ten": of_ten, "fresh": of_fresh}
             lines += [f"## By {method}: the paper's ten seeds", "", *section(method, of_ten)]
             title = f"## By {method}: fresh seeds {fresh[0]} to {fresh[-1]}"
@@ -136,7 +141,8 @@ by beliefs 20,000 in each of ten evaluations in a row), or when its steps are ov
 up to four. Neither the machine's transitions nor the certificate steer, stop or select anything:
 the certificate judges a seed once, at its end. *Right on short texts, refused* are seeds that came
 out right on all fresh texts and are not certified, each with a text that it gets wrong. Intervals
-are Wilson's. *random* is another machine for each seed, of six states and two symbols."""
+are Wilson's. *random* is another machine for each seed, of six states and two symbols, once with
+texts of up to five symbols and once of up to nine (`longest=9`)."""
 
 TUNED = """\
 ## What was tuned

@@ -26,7 +26,7 @@ DECIDE = {
 ASK_FOR_LEVELS = {
     "explorer/choices.py": "random levels for random weights",
     "model/construct.py": "declared levels for weights that are written down",
-    "training/run.py": "levels that are learned",
+    "training/algebras.py": "levels that are learned",
 }
 # The files that ask of which kind a domain is.
 ASK_FOR_KIND = {

@@ -39,7 +39,7 @@ class SpansThenLevels:
 
 
 def counted(algebra: Algebra, recipe: Staged | EndToEnd) -> dict[str, tuple[str, int]]:
-    """What a seed counts while it learns, and out of how many."""
+    """The fields of a seed that count what is right, each with a name and out of how many."""
     drawn = recipe.strings if isinstance(recipe, Staged) else recipe.depth_two_batch
     return {"depth_one": ("depth 1", count_bags(algebra)), "depth_two": ("depth 2", drawn)}
 

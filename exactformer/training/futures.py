@@ -108,7 +108,7 @@ def _hypothesis(oracle: Oracle, most_states: int, b: int) -> Hypothesis:
 
 
 def _futures(oracle: Oracle, beginning: tuple[int, ...], continuations: list[NDArray]) -> NDArray:
-    """What the machine answers to a beginning with each continuation, the shorter ones first."""
+    """The answers to a beginning with each continuation, the shorter ones first."""
     return np.concatenate(
         [
             oracle.ask(np.hstack([np.tile(np.array(beginning, dtype=int), (len(part), 1)), part]))

@@ -85,10 +85,10 @@ TRAININGS: dict[str, Training] = {
 
 def training_of(domain: Domain) -> Training:
     """How a domain is trained; a ValueError for one of a kind that is not."""
-    if domain.kind not in TRAININGS:
+    if (training := TRAININGS.get(domain.kind)) is None:
         kinds = " or ".join(f"an {k}" if k[0] in "aeiou" else f"a {k}" for k in TRAININGS)
         raise ValueError(f"expected {kinds}, found {domain.name!r}, which is a {domain.kind}")
-    return TRAININGS[domain.kind]
+    return training
 
 
 def recipe_by_method(

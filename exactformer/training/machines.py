@@ -49,7 +49,7 @@ def learner(machine: Machine, recipe: MachineRecipe, device: str) -> "ByFutures 
 
 
 def counted(machine: Machine, recipe: MachineRecipe) -> dict[str, tuple[str, int]]:
-    """What a seed counts while it learns, and out of how many."""
+    """The fields of a seed that count what is right, each with a name and out of how many."""
     texts = min(GLANCE, recipe.sample) if isinstance(recipe, Beliefs) else 0
     return {"depth_one": ("texts", texts)} if texts else {}
 
