@@ -25,7 +25,7 @@ from exactformer.training.machines import fitted
 from exactformer.training.run import CHECKPOINT, train_seeds
 from exactformer.verify import verify
 from tests.in_process import run_here
-from tests.machines import random_machine
+from tests.machines import random_machine, split
 from tests.runs import Enough, StopAtFirstLook, files
 
 QUICK = {
@@ -205,6 +205,48 @@ def test_the_certificate_steers_nothing(monkeypatch):
             assert a.model == b.model
 
 
+@pytest.mark.parametrize("method", ["futures", "beliefs"])
+def test_machines_that_answer_alike_are_learned_alike(method):
+    """Nobody but the oracle looks at the states: another machine with the same answers, which has
+    one of its states twice, leads to the same weights.
+    """
+    machine, rng = MACHINES["parity"](), np.random.default_rng(3)
+    twice = split(machine, rng)
+    assert twice is not None
+    assert len(twice.states) == 3
+    recipe = recipe_by_method(method, machine, QUICK if method == "beliefs" else {})
+    found = [train_seeds(m, [1, 2], recipe=recipe) for m in (machine, replace(twice, name="twice"))]
+    for one, other in zip(*found, strict=True):
+        assert one.exact
+        assert other.exact
+        for a, b in zip(
+            one.model.weights.f.tensors.values(),
+            other.model.weights.f.tensors.values(),
+            strict=True,
+        ):
+            assert torch.equal(a, b)
+
+
+def test_a_seed_that_diverges_has_a_verdict():
+    recipe = recipe_by_method("beliefs", MACHINES["parity"](), QUICK | {"rate": 1e30, "steps": 50})
+    (result,) = train_seeds(MACHINES["parity"](), [1], recipe=recipe)
+    assert result.record["verdict"] == "inexact"
+    assert result.record["counterexample"]
+
+
+def test_a_machine_of_many_symbols_has_as_many_states_as_can_be_checked():
+    symbols = [f"s{i}" for i in range(900)]
+    last = Machine.from_rule("last", symbols, 0, lambda q, x: int(x[1:]) % 3, end=str)
+    recipe = futures_recipe(last)
+    assert recipe.states == 16
+    hypothesis, right = Discoverer(Oracle(last, 5), recipe).find(1)
+    assert (hypothesis.learned.states, right) == (3, recipe.checks)
+    with pytest.raises(
+        ValueError, match=r"numbers of .* rows of 'last': expected 16777216 at most"
+    ):
+        train_seeds(last, [1], recipe=replace(recipe, states=64))
+
+
 def test_a_seed_has_the_same_bits_alone_and_beside_others():
     machine = MACHINES["even-pairs"]()
     recipe = recipe_by_method("beliefs", machine, QUICK | {"batch": 37, "states": 7, "steps": 200})
@@ -270,7 +312,7 @@ def test_the_command_says_what_failed(tmp_path):
         (["--set", "often=2"], "expected symbols of 'parity' as often, found '2'"),
         (
             ["--set", "longest=9999999999"],
-            "numbers of the texts of one draw: expected 16777216 at most",
+            "symbols of the texts of one draw: expected 16777216 at most",
         ),
         (["--method", "beliefs", "--set", "width=99999"], "expected 65536 at most, found 99999"),
         (["--estimator", "score"], "the method futures has no 'estimator'"),

@@ -9,18 +9,20 @@ from typing import Any
 
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_NUMBERS, MOST_STATES, require
 from exactformer.domains.machines import Machine
+from exactformer.verify.machine import require_checkable
 
 # Symbols that half of all places have, where the others hide what a state is about: two numbers
 # are seldom equal for long.
 OFTEN = {"compare": " ".join(2 * digit for digit in "0123456789")}
 MOST_LONG = 1_000  # symbols
+STATES = (256, 128, 64, 32, 16, 8, 1)  # of weights at most, the first that the certificate takes
 
 
 @dataclass(frozen=True)
 class MachineRecipe:
     """The constants that both ways to learn a machine have."""
 
-    states: int  # that the weights may have at most
+    states: int  # that the weights may have at most; by beliefs, that they have
     longest: int = 5  # symbols of the short texts that are drawn
     often: str = ""  # symbols, with spaces between, that half of the places in drawn texts have
     checks: int = 20_000  # fresh short texts that must come out right to end an attempt
@@ -71,13 +73,22 @@ class Beliefs(MachineRecipe):
 
 
 def futures_recipe(machine: Machine, **settings: Any) -> Futures:
-    return Futures(**({"states": 256, "often": _often(machine)} | settings))
+    states = next(W for W in STATES if _checkable(machine, W))
+    return Futures(**({"states": states, "often": _often(machine)} | settings))
 
 
 def beliefs_recipe(machine: Machine, **settings: Any) -> Beliefs:
     """Twice as many states as the machine has: with fewer, seeds are stuck more often."""
     states = min(2 * len(machine.states), MOST_STATES)
     return Beliefs(**({"states": states, "often": _often(machine)} | settings))
+
+
+def _checkable(machine: Machine, W: int) -> bool:
+    try:
+        require_checkable(machine, W)
+    except ValueError:
+        return False
+    return True
 
 
 def _often(machine: Machine) -> str:
@@ -94,14 +105,14 @@ def require_learnable(machine: Machine, recipe: MachineRecipe) -> None:
     """Raise a ValueError for a machine or constants that nothing can be learned with."""
     require("states", recipe.states, MOST_STATES)
     require("units of the hidden layer", recipe.width, MOST_HIDDEN)
+    require_checkable(machine, recipe.states)
     read = len(machine.vocabulary) * recipe.states
     require("hidden numbers of all tokens in all states", read * recipe.width, MOST_NUMBERS)
-    require("numbers of all maps", read * recipe.states, MOST_NUMBERS)
     drawn = recipe.checks
     if isinstance(recipe, Beliefs):
+        require("numbers of the maps of a batch", recipe.batch * recipe.states**2, MOST_NUMBERS)
         drawn = max(drawn, recipe.sample)
-    drawn *= max(recipe.longest, len(machine.symbols))
-    require("numbers of the texts of one draw", drawn, MOST_NUMBERS)
+    require("symbols of the texts of one draw", drawn * recipe.longest, MOST_NUMBERS)
     require("symbols of a short text", recipe.longest, MOST_LONG)
     if not (machine.completions(recipe.longest)[1:, machine.start] > 0).any():
         raise ValueError(f"{machine.name!r} has no text of up to {recipe.longest} symbols")

@@ -69,8 +69,7 @@ def _check(
 ) -> Findings:
     D = len(machine.vocabulary)
     W = len(_inputs(arrays)) - D
-    require(f"rows of {machine.name!r} to be listed", D * W, MOST_CASES)
-    require(f"numbers of {D * W} rows of {machine.name!r}", D * W * (D + W), MOST_NUMBERS)
+    require_checkable(machine, W)
     every = np.hstack([np.repeat(np.eye(D), W, axis=0), np.tile(np.eye(W), (D, 1))])
     positive = _outputs(every.astype(np.int64), arrays, activation).positive
     product = _Product(machine, positive.reshape(D, W, D + W), only_end)
@@ -88,6 +87,13 @@ def _check(
         tiny = any((abs(part[part != 0]) < SUBNORMAL).any() for part in numbers)
         conditions["no weight is so small that a device may take it for zero"] = not tiny
     return Findings(machine, conditions, len(rows), wrong, outputs.smallest, outputs.error)
+
+
+def require_checkable(machine: ReadByMachine, W: int) -> None:
+    """Raise a ValueError if weights with W states have more rows than are listed."""
+    D = len(machine.vocabulary)
+    require(f"rows of {machine.name!r} to be listed", D * W, MOST_CASES)
+    require(f"numbers of {D * W} rows of {machine.name!r}", D * W * (D + W), MOST_NUMBERS)
 
 
 def _inputs(arrays: Arrays) -> NDArray:
