@@ -72,6 +72,10 @@ weights: .venv/stamp  ## make the shipped weights anew
 	for task in boolean arithmetic listops; do \
 	    rm -f exactformer/weights/$$task/[0-9]*.* exactformer/weights/$$task/run.json; \
 	    $(BIN)/exactformer train $$task --out exactformer/weights/$$task; done
+	for machine in parity even-pairs cycle-5 compare flip-flop s3 s5; do \
+	    rm -rf exactformer/weights/$$machine; \
+	    $(BIN)/exactformer train $$machine --method beliefs --seeds 7520 \
+	        --out exactformer/weights/$$machine; done
 
 wheel: .venv/stamp  ## build the wheel and the source archive, into dist/
 	$(BIN)/python -m build --no-isolation

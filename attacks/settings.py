@@ -83,8 +83,9 @@ def wrong_values(device: str, count: int, seed: int) -> dict[str, tuple[int, int
     from exactformer.weights.named import SHIPPED
 
     def models() -> Iterator[tuple[str, Model]]:
-        for path in sorted(SHIPPED.glob("*/[0-9]*.safetensors")):
-            yield "learned", load(path)
+        for task in CATALOG:
+            for path in sorted((SHIPPED / task).glob("[0-9]*.safetensors")):
+                yield "learned", load(path)
         for algebra in (make() for make in CATALOG.values()):
             yield "closed", construct(algebra, "closed")
             yield "table", construct(algebra, "table")

@@ -7,15 +7,16 @@ import pytest
 import torch
 
 import exactformer as ef
+from exactformer.domains.catalog import CATALOG
 from exactformer.domains.sampling import draw
 from exactformer.interp.causal import causal_graph
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model import circuit
-from exactformer.weights.named import SHIPPED
+from exactformer.weights.named import shipped_names
 from tests.algebras import ALGEBRAS, MODULO_7
 from tests.interventions import alternatives, drawn, expected
 
-NAMES = sorted(f"{path.parent.name}/{path.stem}" for path in SHIPPED.glob("*/*.safetensors"))
+NAMES = [f"{task}/{name}" for task in CATALOG for name in shipped_names(task)]
 FORMULA = "(~((1&1)|(~1)))"
 EACH = 8  # interventions a model; benchmarks/interventions.py does a thousand
 

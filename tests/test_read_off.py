@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import exactformer as ef
-from exactformer.domains.catalog import BUILT_IN
+from exactformer.domains.catalog import BUILT_IN, CATALOG
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.build import algebra_values, build_automaton
 from exactformer.engine.cpu import CpuEngine
@@ -21,7 +21,7 @@ from tests.test_plain_certify import with_levels
 
 FOLDER = Path(__file__).parent.parent / "examples"
 EXAMPLES = sorted([*FOLDER.glob("*.toml"), *FOLDER.glob("plain/*.toml")])
-FILES = sorted(SHIPPED.glob("*/*.safetensors"))
+FILES = [path for task in CATALOG for path in sorted((SHIPPED / task).glob("*.safetensors"))]
 ALGEBRAS = [*algebras.EVERY, *plain_algebras.ALGEBRAS]
 
 

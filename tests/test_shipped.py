@@ -2,15 +2,21 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 import exactformer as ef
 from exactformer.domains.catalog import CATALOG, describe
+from exactformer.domains.expression import Expression
+from exactformer.domains.machine_catalog import MACHINES
+from exactformer.domains.reference import evaluate
 from exactformer.model.storage import to_file
 from exactformer.paper import published
+from exactformer.training.kinds import recipe_by_method
 from exactformer.training.recipe import PAPER_SEEDS
 from exactformer.training.record import read_record
 from exactformer.verify import ProofRejected, verify
@@ -18,7 +24,7 @@ from exactformer.weights.file import WeightFile
 from exactformer.weights.named import SHIPPED
 from tests.cases import CASES
 
-FILES = sorted(SHIPPED.glob("*/*.safetensors"))
+FILES = [path for task in CATALOG for path in sorted((SHIPPED / task).glob("*.safetensors"))]
 TRAINED = [(task, seed) for task in CATALOG for seed in PAPER_SEEDS]
 
 
@@ -39,6 +45,25 @@ def test_ten_trained_seeds_a_task_and_the_fitted_ones():
     assert len(trained) == 30
     for task, seed in TRAINED:
         assert (SHIPPED / task / f"{seed}.proof.json").is_file()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_a_learned_machine_is_exact_and_right_on_long_texts(name):
+    path, machine = SHIPPED / name / "7520.safetensors", MACHINES[name]()
+    proof, record = path.with_suffix(".proof.json"), read_record(path.with_suffix(".json"))
+    model = ef.load(f"{name}/7520")
+    certificate = model.certify()
+    assert (model.domain, certificate.verdict) == (machine, "exact")
+    assert verify(proof, path, machine) == certificate.findings
+    assert record["weights_sha256"] == certificate.weights_sha256
+    run = read_record(path.parent / "run.json")
+    assert run["algebra"] == describe(machine)
+    assert run["recipe"] == json.loads(json.dumps(asdict(recipe_by_method("beliefs", machine, {}))))
+    rng = np.random.default_rng(0)
+    ids = [rng.integers(len(machine.symbols), size=n).astype(np.int16) for n in (1, 7, 100, 3_000)]
+    texts = [Expression(machine, part) for part in ids]
+    assert model.predict(texts) == [evaluate(text) for text in texts]
+    assert {file.parent.name for file in SHIPPED.glob("*/*.safetensors")} == {*CATALOG, *MACHINES}
 
 
 def test_it_is_exact_and_its_proof_holds(shipped):
