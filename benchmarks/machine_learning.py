@@ -62,7 +62,7 @@ def learn(
 ) -> Records:
     recipe = recipe_by_method(method, machine, settings)
     results = train_seeds(machine, seeds, recipe=recipe, out=folder / method / machine.name)
-    records = [{name: result.record.get(name) for name in KEPT} for result in results]
+    records = [{name: r.record[name] for name in KEPT if name in r.record} for r in results]
     return [record | {"checks": recipe.checks} for record in records]  # type: ignore[union-attr]
 
 
