@@ -159,6 +159,7 @@ def gpu(case: Case) -> None:
 
 def train(method: str, case: Case) -> None:
     short = {"staged": ["steps=1", "attempts=1"], "end-to-end": ["epochs=1", "batch=100000"]}
+    short["futures"] = ["checks=100"]
     constants = [f"--set={constant}" for constant in short[method]]
     case.command(
         "train", case.domain, "--method", method, "--seeds", 1, "--out", case.folder, *constants
@@ -233,6 +234,7 @@ TRIED: dict[str, Callable[[Case], None]] = {
     "gpu": gpu,
     "stages": partial(train, "staged"),
     "end to end": partial(train, "end-to-end"),
+    "short texts": partial(train, "futures"),
     "problems": problems,
     "parentheses": parentheses,
     "protocol": other_networks,

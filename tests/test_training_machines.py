@@ -305,7 +305,8 @@ def test_the_command_says_what_failed(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--method", "staged"], "expected the method futures or beliefs, found 'staged'"),
+        (["--method", "future"], "expected the method futures or beliefs, found 'future'"),
+        (["--method", "staged"], "expected an algebra, found 'parity', which is a machine"),
         (["--set", "sample=9"], "the method futures has no 'sample'"),
         (["--set", "states=0"], "expected states of 1 or more, found 0"),
         (["--set", "states=1001"], "states: expected 1000 at most, found 1001"),

@@ -40,6 +40,9 @@ _GRADIENT = Refusal(
     "values are composed by look-up, which has no gradient",
     "use iterations by the depth, in infix or prefix notation",
 )
+_BY_DEPTH = Refusal(
+    "an algebra is learned from expressions of depth 1 and 2", "use --method staged"
+)
 _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
 
 CAPABILITIES: dict[str, Capability] = {
@@ -100,6 +103,15 @@ CAPABILITIES: dict[str, Capability] = {
         "`train --method end-to-end`",
         {"plain": Refusal(_GRADIENT.why, "the methods staged and sure learn levels, too")},
     ),
+    "short texts": Capability(
+        "training on short texts",
+        "`train --method futures`, `--method beliefs`, over texts alone",
+        {
+            **dict.fromkeys(("depth", "log", "plain"), _BY_DEPTH),
+            "span-machine": Refusal("its spans are no texts", "construct it instead"),
+        },
+        others=("machine",),
+    ),
     "problems": Capability(
         "problems by depth",
         "`sample`, `export dataset`, `export lm-eval`, reasoning-gym, `score --predictions`",
@@ -123,10 +135,8 @@ CAPABILITIES: dict[str, Capability] = {
 def refusal(name: str, domain: Domain, iterations: str = "depth") -> str | None:
     """Why something cannot be had for a domain with these iterations; None if it can."""
     capability, layer = CAPABILITIES[name], domain.layer(iterations)
-    if layer in OF_OTHERS.difference(capability.others):
-        return no_algebra(domain)
     if layer not in capability.refused:
-        return None
+        return no_algebra(domain) if layer in OF_OTHERS.difference(capability.others) else None
     why, instead = capability.refused[layer]
     there = IN_WORDS.get(layer, f" in the layer {layer!r}")
     return f"{capability.what}: not for {domain.name!r}{there}, since {why}; {instead}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import listed, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.machines import Machine
@@ -30,8 +31,11 @@ class Learner(Protocol):
 
 
 class Method(NamedTuple):
-    """A way to learn: the type of its recipe, and the recipe for a domain with some settings."""
+    """A way to learn: its name in the table of capabilities, the type of its recipe, and what makes
+    the recipe for a domain with some settings.
+    """
 
+    capability: str
     recipe: type
     make: Callable[..., Any]
 
@@ -59,9 +63,11 @@ class Training(NamedTuple):
 TRAININGS: dict[str, Training] = {
     Algebra.kind: Training(
         {
-            "staged": Method(Staged, lambda a, **given: replace(recipe_for(a), **given)),
-            "sure": Method(Staged, lambda a, **given: replace(sure_recipe_for(a), **given)),
-            "end-to-end": Method(EndToEnd, end_to_end_recipe),
+            "staged": Method("stages", Staged, lambda a, **given: replace(recipe_for(a), **given)),
+            "sure": Method(
+                "stages", Staged, lambda a, **given: replace(sure_recipe_for(a), **given)
+            ),
+            "end-to-end": Method("end to end", EndToEnd, end_to_end_recipe),
         },
         algebras.require_learnable,
         algebras.begin_spans,
@@ -71,8 +77,8 @@ TRAININGS: dict[str, Training] = {
     ),
     Machine.kind: Training(
         {
-            "futures": Method(Futures, machine_recipes.futures_recipe),
-            "beliefs": Method(Beliefs, machine_recipes.beliefs_recipe),
+            "futures": Method("short texts", Futures, machine_recipes.futures_recipe),
+            "beliefs": Method("short texts", Beliefs, machine_recipes.beliefs_recipe),
         },
         machine_recipes.require_learnable,
         machines.begin,
@@ -97,6 +103,9 @@ def recipe_by_method(
     """The recipe of a method for a domain, with those settings that are not None; settings may be
     text, as on a command line. Without a method it is the first of the domain's kind.
     """
+    for training in TRAININGS.values():
+        if method is not None and method in training.methods:
+            require_capability(training.methods[method].capability, domain)
     methods = training_of(domain).methods
     method = method or next(iter(methods))
     if method not in methods:
