@@ -40,9 +40,9 @@ def test_what_the_hint_on_parentheses_shows_can_be_evaluated():
 def test_a_wrong_domain(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text("")
-    expected = "arithmetic-plain, or the path of a .toml file that defines an algebra"
+    expected = "or the path of a .toml file that defines one"
     assert expected in said("eval", "nonesuch", "1")
-    assert "(docs/own-algebras.md shows one)" in said("eval", "nonesuch", "1")
+    assert "(docs/own-algebras.md shows how)" in said("eval", "nonesuch", "1")
     assert "did you mean 'boolean'?" in said("eval", "bolean", "1")
     assert "did you mean the file 'mine.toml'?" in said("eval", "mine", "1")
     assert "an expression, which comes after the DOMAIN" in said("eval", "(1&0)", "boolean")

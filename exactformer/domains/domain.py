@@ -85,7 +85,7 @@ class Domain(ABC):
 
     @property
     def operator_counts(self) -> dict[str, str]:
-        """How many operands each operator takes, in words; empty where there are no operators."""
+        """Number of operands of each operator, in words; empty where there are no operators."""
         return {}
 
     @abstractmethod

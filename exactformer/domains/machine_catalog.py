@@ -78,8 +78,8 @@ def s3() -> Machine:
 
 @cache
 def s5() -> Machine:
-    """Where permutations of five points, each of 120, move the first point: a problem of the
-    hardest kind that a finite number of states can solve. Permutations are written as for `s3`.
+    """The point to which permutations of five points, each of 120, move the first one: a problem of
+    the hardest kind that finitely many states can solve. Permutations are written as for `s3`.
     """
     points = ["".join(order) for order in permutations("12345")]
     return Machine.from_rule("s5", points, "1", lambda place, x: x[int(place) - 1], end=str)

@@ -46,7 +46,7 @@ SHOWN = 12  # symbols that a message lists
 
 @dataclass(frozen=True)
 class Phase:
-    """What may follow in all states of a phase.
+    """Symbols that may follow in all states of a phase.
 
     after      the number of the phase after each token that is no value, and after VALUE.
     ends       whether the span may end.
@@ -244,7 +244,7 @@ class SpanMachine(ReadByMachine):
         return None
 
     def _expected(self, phase: Phase, empty: bool) -> str:
-        """What may follow in a phase, as the beginning of a message."""
+        """The beginning of a message about a token that may not follow: those that may."""
         words = [self.vocabulary[token] for token in phase.after if token != VALUE]
         shown = words[:SHOWN] + [f"... ({len(words)} in all)"] * (len(words) > SHOWN)
         shown += ["a value", "'('"] * (VALUE in phase.after)

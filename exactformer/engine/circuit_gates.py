@@ -194,7 +194,7 @@ def _applied(bits: int, operands: list[_Operand]) -> _Operand:
 
 @lru_cache(maxsize=1 << 16)
 def _composed(bits: int, shapes: tuple[tuple[tuple[int, ...], int], ...]) -> _Operand:
-    """The same on wires that are numbered as they come: large covers repeat a few of these."""
+    """The gates of shapes on wires that are numbered as they come: large covers repeat a few."""
     operands = [_Operand(wires, table) for wires, table in shapes]
     wires = _wires(operands)
     while True:

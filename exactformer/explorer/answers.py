@@ -132,7 +132,9 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
 
 
 def trace_program(subject: Subject, text: str, iterations: Iterations = "depth") -> dict[str, Any]:
-    """The same for a program, with the trace of each statement from where it has its values on."""
+    """The trace of a program for the page, with that of each statement from where it has its values
+    on. Raises as `trace` does.
+    """
     _require_short(text)
     program = parse_program(subject.model.algebra, text)
     uses = np.diff(program.first_uses).tolist()
@@ -190,7 +192,7 @@ def _require_small(kind: str, expressions: list[Expression], iterations: Iterati
 
 
 def _of(subject: Subject, iterations: Iterations) -> dict[str, Any]:
-    """What a trace is of."""
+    """The names of all that a trace is of."""
     names = {"algebra": subject.algebra_name, "weights": subject.weights_name}
     return names | {"iterations": iterations}
 

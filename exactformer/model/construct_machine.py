@@ -46,8 +46,8 @@ def _feedforward(machine: ReadByMachine, kind: str | None, dense: bool) -> tuple
 
 
 def _rows(machine: ReadByMachine) -> tuple[Tensor, Tensor]:
-    """What the feedforward receives and is to give for each symbol that is allowed in each state,
-    and for the end: a token beside a state, both one-hot.
+    """Inputs and outputs of the feedforward, for each symbol that is allowed in each state and for
+    the end: a token beside a state, both one-hot.
     """
     D, W = len(machine.vocabulary), len(machine.states)
     following = torch.tensor(machine.next_states)

@@ -33,7 +33,7 @@ NUMBERS_AT_ONCE = 1 << 22  # of maps that are composed in one scan; the next one
 
 
 class Tried(NamedTuple):
-    """What the feedforward makes of each kind of row in each state."""
+    """The feedforward's outputs for each kind of row in each state."""
 
     kind: Int[Tensor, " r"]
     O: Float[Tensor, "k W D"]  # noqa: E741

@@ -47,7 +47,7 @@ class TracedStatement:
 
     @property
     def states(self) -> list[str]:
-        """What it was with these values in place, then after each of its own iterations."""
+        """Its text with these values in place, then after each of its own iterations."""
         between = "" if self.became.domain.packs else " "
         after = [[t for t in step.state if t != EMPTY_POSITION] for step in self.run.steps]
         return [str(self.became), *map(between.join, after)]
@@ -153,7 +153,7 @@ def trace_program(
 
 
 def _with_names(program: Program, statement: int) -> list[str]:
-    """What stands in each position of a statement before its names have their values."""
+    """The token in each position of a statement before its names have their values."""
     domain, right = program.domain, program.right_side(statement)
     ids, _ = domain.positions(right, np.array([len(right)]))
     names = iter(program.names[wire] for wire in program.uses(statement).tolist())

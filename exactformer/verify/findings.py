@@ -1,4 +1,4 @@
-"""What the check of weights finds."""
+"""The outcome of the check of weights."""
 
 from dataclasses import dataclass
 from fractions import Fraction
