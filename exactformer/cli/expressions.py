@@ -59,7 +59,7 @@ DRAWN_AT_ONCE = 100_000  # expressions of a sample
 
 @app.command()
 def info(domain: Domain, as_json: Json = False) -> None:
-    """Print the vocabulary, the operators and the size of the paper's model, or a machine's facts."""
+    """Print the vocabulary, the operators and the size of the paper's model; facts of a machine."""
     data, words = FACTS[domain.kind](domain)
     if as_json:
         print(json.dumps(data, ensure_ascii=False))
