@@ -27,7 +27,6 @@ from attacks.files import MEMORY, SECONDS, TooSlow, limits
 from attacks.mutants import mutate_bytes
 from attacks.report import Report, numbered, run_alone
 from exactformer.domains.catalog import boolean
-from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.netlists import read_netlist
 from exactformer.evaluation.circuits import Circuit, write_bits
 from exactformer.evaluation.programs import read_program, run_program
@@ -189,7 +188,7 @@ def _outcome(
     except ValueError as refusal:
         said = str(refusal)
         if kind == "program":
-            whole = isinstance(refusal, ExpressionError)
+            whole = re.match(rf"{re.escape(str(path))}: line \d+, column \d+: ", said)
         else:
             whole = said.startswith(f"{path}: ") and PLACE.search(said) and "\n" not in said
         return "refused", None if whole else f"a refusal without a place: {said[:200]!r}", None
