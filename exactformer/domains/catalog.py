@@ -11,6 +11,7 @@ from typing import Any, Literal
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
+from exactformer.domains.integers import INTEGERS, Integers
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
@@ -154,6 +155,7 @@ RESERVED: dict[str, Callable[[str], bool]] = {
     Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
     Machine.kind: lambda name: name in MACHINES,
     SpanMachine.kind: lambda name: name in SPAN_MACHINES,
+    Integers.kind: lambda name: name.split("-")[0] == Integers.kind,
 }
 
 
@@ -164,7 +166,7 @@ def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
 
 def find_domain(name: str) -> Domain:
     """Find what is built in, or a variant of an algebra, by its name."""
-    others: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES}
+    others: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES, **INTEGERS}
     return others[name]() if name in others else find_algebra(name)
 
 
@@ -183,8 +185,8 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES]
-    hint = suggestion(name, known) or (
+    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind]
+    hint = suggestion(name, [*known, *INTEGERS]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"
     )

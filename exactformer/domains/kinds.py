@@ -9,10 +9,13 @@ from exactformer.domains.catalog import is_reserved
 from exactformer.domains.data import Place
 from exactformer.domains.definition import DefinitionError, algebra_of_data, read_toml
 from exactformer.domains.domain import Domain
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import SpanMachine
 
-KINDS: dict[str, type[Domain]] = {kind.kind: kind for kind in (Algebra, Machine, SpanMachine)}
+KINDS: dict[str, type[Domain]] = {
+    kind.kind: kind for kind in (Algebra, Machine, SpanMachine, Integers)
+}
 
 
 def read_domain(data: Any) -> Domain:

@@ -5,13 +5,16 @@ the algebra's tables. In plain notation, what belongs together is found by prece
 program is evaluated statement by statement, each after those that it uses.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
+from exactformer.domains.integers import NONE, Integers
 from exactformer.domains.machines import Machine
+from exactformer.domains.numerals import to_integer, to_numeral
 from exactformer.domains.program import Program
 from exactformer.domains.span_machines import SpanMachine
 
@@ -95,10 +98,40 @@ def _of_span_machine(expression: Expression) -> str:
     return domain.vocabulary[value]
 
 
+ARITHMETIC: dict[str, Callable[[int, int], int]] = {
+    "+": int.__add__,
+    "-": int.__sub__,
+    "*": int.__mul__,
+    "<": int.__lt__,
+    "=": int.__eq__,
+    ">": int.__gt__,
+}
+
+
+def _of_integers(expression: Expression) -> str:
+    """The numeral of what Python's integers give; NONE if any part of it is below zero."""
+    domain = expression.domain
+    assert isinstance(domain, Integers)
+    values: list[int | None] = []
+    operators: list[str] = []  # of the spans that are still open
+    for word in re.findall(r"\w+|[^\w(]", str(expression)):
+        if word[0] in domain.digits:
+            values.append(to_integer(word, domain.base))
+        elif word == ")":
+            b, a, operator = values.pop(), values.pop(), operators.pop()
+            value = None if a is None or b is None else int(ARITHMETIC[operator](a, b))
+            values.append(None if value is None or value < 0 else value)
+        else:
+            operators.append(word)
+    (value,) = values
+    return NONE if value is None else to_numeral(value, domain.base)
+
+
 REFERENCES = {  # by the kind of domain
     Algebra.kind: _of_algebra,
     Machine.kind: _of_machine,
     SpanMachine.kind: _of_span_machine,
+    Integers.kind: _of_integers,
 }
 
 
