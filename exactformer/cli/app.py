@@ -151,8 +151,8 @@ def read_device(name: str) -> str:
 _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
     "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
-    f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; or the path of a .toml "
-    f"file that defines one of them.",
+    f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; integers, or such as "
+    "integers-2 in another base; or the path of a .toml file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
 AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]

@@ -13,7 +13,9 @@ from exactformer.domains.domain import Domain
 IN_WORDS = {"depth": "", "log": " by the logarithm", "plain": " in plain notation"}  # by layer
 
 
-OF_OTHERS = frozenset({"machine", "span-machine"})  # layers of domains that are no algebras
+OF_OTHERS = frozenset(
+    {"machine", "span-machine", "integers"}
+)  # layers of domains that are no algebras
 
 
 class Refusal(NamedTuple):

@@ -190,6 +190,15 @@ class Integers(Domain):
                 found.append(symbols[part - FIRST_VALUE].tobytes().decode())
         return found
 
+    @property
+    def answer_symbols(self) -> tuple[str, ...]:
+        return (*self.digits, NONE)
+
+    def read_answer(self, text: str) -> str | None:
+        text = text.strip().lower()
+        is_numeral = text and not text.strip(self.digits) and (text == "0" or text[0] != "0")
+        return text if is_numeral or text == NONE else None
+
     def every(self, length: int) -> Iterator[tuple[int, ...]]:
         """Numerals, then spans: the shortest left operand first, then by operator."""
         digits = range(FIRST_VALUE, self.first_operator)

@@ -27,6 +27,8 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
+from exactformer.domains.integer_sampling import draw_integers
+from exactformer.domains.integers import Integers
 from exactformer.domains.machine_sampling import draw_spans, draw_texts
 from exactformer.domains.machines import Machine
 from exactformer.domains.reference import evaluate
@@ -277,4 +279,5 @@ DRAWN: dict[str, Drawn] = {  # by the kind of domain
     Algebra.kind: Drawn("depth", 2, range(3, 9), draw),
     Machine.kind: Drawn("length", 20, (), draw_texts),  # the check names texts that are wrong
     SpanMachine.kind: Drawn("depth", 2, (), draw_spans),
+    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers),
 }

@@ -20,10 +20,11 @@ from torch.nn.functional import one_hot
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.data import suggestion
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of, units_of
-from exactformer.model import construct_machine
+from exactformer.model import construct_integers, construct_machine
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
@@ -320,4 +321,5 @@ MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
     Algebra.kind: _for_algebra,
     Machine.kind: construct_machine.for_texts,
     SpanMachine.kind: construct_machine.for_spans,
+    Integers.kind: construct_integers.made,
 }

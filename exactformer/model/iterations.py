@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, get_args
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE
 from exactformer.domains.data import show, suggestion
 from exactformer.domains.expression import Expression
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import ReadByMachine
 
 Iterations = Literal["depth", "log"]
@@ -50,6 +51,11 @@ def _innermost_spans(expression: Expression) -> int:
     return int((brackets[:-1] < brackets[1:]).sum()).bit_length()  # 1 + floor(log2(spans))
 
 
+def _integers(expression: Expression) -> Integers:
+    assert isinstance(expression.domain, Integers)
+    return expression.domain
+
+
 _BY_LOGARITHM = Cost(_logarithm, lambda expression: len(expression.algebra.values))
 
 COSTS: dict[str, Cost] = {  # by layer
@@ -58,6 +64,9 @@ COSTS: dict[str, Cost] = {  # by layer
     "plain": _BY_LOGARITHM,
     "machine": Cost(lambda text: 1, _states),
     "span-machine": Cost(_innermost_spans, _states),
+    "integers": Cost(
+        lambda text: _integers(text).most_iterations(text.ids), lambda text: _integers(text).base
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
-from exactformer.model import circuit, machine, precedence, span_machine, speculate
+from exactformer.model import circuit, integers, machine, precedence, span_machine, speculate
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
 
@@ -91,6 +91,11 @@ LAYERS: dict[str, Layer] = {
         span_machine.steps,
         taps=("A", "H", "F", "c", "u", "top", "P", "Y", "X"),
         flat=frozenset({"H", "F", "c", "u", "top", "Y"}),
+    ),
+    "integers": Layer(
+        integers.steps,
+        taps=("A", "P", "ids", "place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
+        flat=frozenset({"place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
     ),
 }
 

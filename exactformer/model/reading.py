@@ -4,7 +4,8 @@ Glossary
     D, W    size of the vocabulary; states of the machine, of which 0 is the start. W, one more,
             stands for a state that is not known
     r, k    rows, in the order in which they are read; kinds of rows, of which one is tried for all
-    H       (r, D)     the bag of each row: the sum of its tokens
+    S       slots of a bag
+    H       (r, S*D)   the bag of each row: the sum of its tokens, slot by slot
     kind    (r,)       index of each row's kind
     O       (k, W, D)  outputs of the feedforward for tokens, by kind and by the state that arrives
     F       (k, W+1)   the next state, by kind and by the state that arrives; F[:, W] = W, but for
@@ -12,7 +13,7 @@ Glossary
     starts  (r,)       rows at which another text begins: the start arrives there
     u       (r,)       state that arrives at each row
 
-The feedforward takes a bag beside a one-hot state, D + W numbers, and gives as many: tokens and
+The feedforward takes a bag beside a one-hot state, S*D + W numbers, and gives D + W: tokens and
 next states. The next state is known where exactly one of its W numbers is above the threshold.
 
 Each row is a map of states to states, found by trying them all. Maps compose, so that one scan
@@ -40,7 +41,7 @@ class Tried(NamedTuple):
     F: Int[Tensor, "k W_1"]
 
 
-def distinct(H: Float[Tensor, "r D"]) -> tuple[Float[Tensor, "k D"], Int[Tensor, " r"]]:
+def distinct(H: Float[Tensor, "r SD"]) -> tuple[Float[Tensor, "k SD"], Int[Tensor, " r"]]:
     """The distinct rows of whole numbers, and which of them each row is."""
     factors = [pow(0x9E3779B1, place, 2**31 - 1) for place in range(1, H.shape[-1] + 1)]
     numbers = H.double() @ torch.tensor(factors, dtype=torch.float64, device=H.device)
@@ -51,13 +52,13 @@ def distinct(H: Float[Tensor, "r D"]) -> tuple[Float[Tensor, "k D"], Int[Tensor,
     return rows, kind
 
 
-def try_states(H: Float[Tensor, "r D"], f: Feedforward, W: int) -> Tried:
+def try_states(H: Float[Tensor, "r SD"], f: Feedforward, W: int) -> Tried:
     """Try each kind of row with each state."""
     rows, kind = distinct(H)
     states = torch.eye(W, dtype=H.dtype, device=H.device)
     tried = torch.cat([rows.repeat_interleave(W, 0), states.repeat(len(rows), 1)], 1)
-    Z = f(tried).view(len(rows), W, -1)
-    D = H.shape[-1]
+    Z = f(tried).unflatten(0, (len(rows), W))
+    D = Z.shape[-1] - W
     ahead = Z[..., D:] > 0
     F = torch.where(ahead.sum(-1) == 1, ahead.long().argmax(-1), W)
     return Tried(kind, Z[..., :D], torch.nn.functional.pad(F, (0, 1), value=W))

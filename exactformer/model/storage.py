@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.domain import Domain
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
+from exactformer.model.integers import IntegerWeights
 from exactformer.model.machine import MachineWeights
 from exactformer.model.span_machine import SpanMachineWeights
 from exactformer.weights.file import WeightFile
@@ -22,6 +24,7 @@ WEIGHTS: dict[str, Callable[..., Any]] = {  # by the kind of domain
     Algebra.kind: Weights,
     Machine.kind: MachineWeights,
     SpanMachine.kind: SpanMachineWeights,
+    Integers.kind: IntegerWeights,
 }
 
 

@@ -4,8 +4,8 @@ This is the folder for a sceptic to read: it uses neither torch nor the model's 
 the algebra's own tables and the reader of weights files. Numbers are whole numbers or exact
 fractions; nothing here rounds. `rows.py` lists and checks the cases, `rounding.py` bounds what the
 running model's arithmetic can change, `units.py` is for any number of operands, `levels.py` for
-plain notation, `machine.py` for machines, `conditions.py` puts them together, and `proof.py` is
-about the files.
+plain notation, `machine.py` for machines, `integers.py` for integers, whose values are endlessly
+many, `conditions.py` puts them together, and `proof.py` is about the files.
 
 Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
 pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:

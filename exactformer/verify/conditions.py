@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.domain import Domain
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of
-from exactformer.verify import machine
+from exactformer.verify import integers, machine
 from exactformer.verify.findings import Findings
 from exactformer.verify.levels import check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
@@ -171,4 +172,5 @@ CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Find
     Algebra.kind: _check_algebra,
     Machine.kind: machine.check,
     SpanMachine.kind: machine.check_spans,
+    Integers.kind: integers.check,
 }

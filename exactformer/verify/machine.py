@@ -68,14 +68,14 @@ def _check(
     machine: ReadByMachine, arrays: Arrays, activation: str, gates: dict[str, bool], only_end: bool
 ) -> Findings:
     D = len(machine.vocabulary)
-    W = len(_inputs(arrays)) - D
+    W = len(inputs(arrays)) - D
     require_checkable(machine, W)
     every = np.hstack([np.repeat(np.eye(D), W, axis=0), np.tile(np.eye(W), (D, 1))])
-    positive = _outputs(every.astype(np.int64), arrays, activation).positive
+    positive = outputs_of(every.astype(np.int64), arrays, activation).positive
     product = _Product(machine, positive.reshape(D, W, D + W), only_end)
     product.explore()
     rows = np.array([token * W + state for state, token in sorted(product.rows)], dtype=np.int64)
-    outputs = _outputs(every[rows].astype(np.int64), arrays, activation)
+    outputs = outputs_of(every[rows].astype(np.int64), arrays, activation)
     wrong = tuple(product.faults)
     conditions = gates | {
         "in all states that a text leads to, answers and next states are the machine's": not wrong,
@@ -96,12 +96,12 @@ def require_checkable(machine: ReadByMachine, W: int) -> None:
     require(f"numbers of {D * W} rows of {machine.name!r}", D * W * (D + W), MOST_NUMBERS)
 
 
-def _inputs(arrays: Arrays) -> NDArray:
+def inputs(arrays: Arrays) -> NDArray:
     """A tensor with a row for each input of the feedforward."""
     return arrays["bags"].T if "bags" in arrays else arrays["W_1"]
 
 
-def _outputs(H: NDArray, arrays: Arrays, activation: str) -> Outputs:
+def outputs_of(H: NDArray, arrays: Arrays, activation: str) -> Outputs:
     if "bags" in arrays:
         positive = look_up(H, arrays["bags"], arrays["outputs"])
         return Outputs(positive, smallest=Fraction(1, 2), error=Fraction(0))

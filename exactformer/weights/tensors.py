@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine, ReadByMachine
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of
@@ -142,17 +143,26 @@ def _check_levels(algebra: Algebra, arrays: Arrays) -> None:
         raise ValueError("tensor directions: expected -1, 0 and 1 only")
 
 
+def _integer_sizes(domain: Integers, arrays: Arrays) -> Sizes:
+    """The sizes of tensors for integers: the feedforward has inputs for the tokens of two slots."""
+    sizes = _machine_sizes(domain, arrays)
+    return sizes | {"S*D": sizes["D"] + sizes["tokens"]}
+
+
+INTEGER_GATES = {  # `model/integers.py`
+    name: TensorSpec("tokens", "int8", "float32") for name in ("G_PE", "G_N", "G_O", "G_F")
+}
 MACHINE_GATES = {"G_K": TensorSpec("tokens", "int8", "float32")}  # `model/machine.py`
 SPAN_MACHINE_GATES = {"G_PE": TensorSpec("tokens", "int8", "float32")}  # `model/span_machine.py`
 
 
-def _machine_sizes(machine: ReadByMachine, arrays: Arrays) -> Sizes:
+def _machine_sizes(machine: ReadByMachine | Integers, arrays: Arrays) -> Sizes:
     """The sizes of tensors for a machine: the feedforward has an input and an output for each token
     and then for each state, of which there may be more than the machine has.
     """
     kind = feedforward_of(arrays)
     if kind == "units":
-        raise ValueError("expected a perceptron or a table for a machine, found units")
+        raise ValueError(f"expected a perceptron or a table for {machine.name!r}, found units")
     D = len(machine.vocabulary)
     last = arrays[[*FEEDFORWARDS[kind]][-1]]
     width = last.shape[-1] if last.ndim else 0
@@ -166,4 +176,5 @@ CONTENTS = {  # by kind
     Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_levels),
     Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
     SpanMachine.kind: Contents(SPAN_MACHINE_GATES, _machine_sizes, lambda domain, arrays: None),
+    Integers.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),
 }
