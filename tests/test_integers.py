@@ -356,3 +356,12 @@ def test_a_counterexample_is_replayed_and_the_shortest():
     assert example is not None
     assert (str(example.expression), example.expected, example.found) == ("(11+11)", "110", "10")
     assert re.search(r"shortest counterexample: \(11\+11\) is 110, not 10", str(certificate))
+
+
+def test_info_and_samples(tmp_path):
+    status, printed, _ = run_here(["info", "integers-2", "--json"])
+    assert status == 0
+    assert json.loads(printed)["digits"] == ["0", "1"]
+    rows = tmp_path / "rows.tsv"
+    rows.write_text(run_here(["sample", "integers", "--count", "20", "--depth", "3"])[1])
+    assert run_here(["score", "integers", str(rows)])[1].startswith("20 of 20 rows right")

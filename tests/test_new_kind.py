@@ -108,7 +108,7 @@ def test_wrong_weights_are_refused_with_the_shortest_walk_that_shows_it(walk: Wa
 
 
 def test_what_is_for_algebras_says_so(walk: Walk) -> None:
-    with pytest.raises(ValueError, match="expected an algebra, found 'circle', which is a walk"):
+    with pytest.raises(ValueError, match="expected an algebra, found 'circle' of the kind walk"):
         _ = ef.construct(walk).algebra
 
 

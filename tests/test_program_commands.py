@@ -85,7 +85,7 @@ def test_programs_are_of_an_algebra(command):
     """The theorem is about values, which a machine that reads a text does not have."""
     status, printed, said = run_here([command, "parity", "--program", "-"], b"a=0 1;b=0;")
     assert (status, printed) == (2, "")
-    assert said == "exactformer: expected an algebra, found 'parity', which is a machine\n"
+    assert said == "exactformer: expected an algebra, found 'parity' of the kind machine\n"
 
 
 MANY = 100_000

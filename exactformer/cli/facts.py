@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.integers import OPERATORS, Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import SpanMachine
 
@@ -56,8 +57,18 @@ def _of_span_machine(domain: SpanMachine) -> Facts:
     }
 
 
+def _of_integers(domain: Integers) -> Facts:
+    data = domain.to_dict() | {
+        "digits": [*domain.digits],
+        "operators": [*OPERATORS],
+        "vocabulary": [*domain.vocabulary],
+    }
+    return data, {name: " ".join(data[name]) for name in ("digits", "operators", "vocabulary")}
+
+
 FACTS: dict[str, Callable[[Any], Facts]] = {
     Algebra.kind: _of_algebra,
     Machine.kind: _of_machine,
     SpanMachine.kind: _of_span_machine,
+    Integers.kind: _of_integers,
 }

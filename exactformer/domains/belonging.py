@@ -15,7 +15,7 @@ def algebra_of(domain: Domain) -> Algebra:
 
 def no_algebra(domain: Domain) -> str:
     """The message about a domain of another kind, where an algebra is needed."""
-    return f"expected an algebra, found {domain.name!r}, which is a {domain.kind}"
+    return f"expected an algebra, found {domain.name!r} of the kind {domain.kind}"
 
 
 class OfDomain:

@@ -1,6 +1,6 @@
 """Random texts of integers.
 
-A numeral has 1 to LONGEST_NUMERAL digits, and then is a uniform one of so many. For depth d the
+A numeral has 1 to `longest` digits, and then is a uniform one of so many. For depth d the
 operator is uniform; one operand, of either side alike, has depth d - 1, and the other is a numeral
 with probability 1/2, and else of a depth uniform in 0 to d - 1.
 """
@@ -16,7 +16,11 @@ LONGEST_NUMERAL = 6
 
 
 def draw_integers(
-    domain: Integers, depth: int, count: int, rng: np.random.Generator
+    domain: Integers,
+    depth: int,
+    count: int,
+    rng: np.random.Generator,
+    longest: int = LONGEST_NUMERAL,
 ) -> list[Expression]:
     """Draw texts of exactly this depth; the module's docstring has the law."""
     if depth < 0 or count < 0:
@@ -29,20 +33,20 @@ def draw_integers(
             text = [
                 token
                 for part in text
-                for token in (_drawn(domain, level, rng) if part == -1 - level else [part])
+                for token in (_drawn(domain, level, rng, longest) if part == -1 - level else [part])
             ]
             require("tokens of a text", len(text), MOST_TEXTS_AT_ONCE)
         drawn.append(Expression(domain, np.array(text, dtype=np.int16)))
     return drawn
 
 
-def _drawn(domain: Integers, depth: int, rng: np.random.Generator) -> list[int]:
+def _drawn(domain: Integers, depth: int, rng: np.random.Generator, longest: int) -> list[int]:
     """A numeral, or a span with what is still to be drawn in place of its operands."""
     if depth:
         operands = [depth - 1, int(rng.random() < 0.5 and rng.integers(depth))]
         a, b = operands if rng.random() < 0.5 else operands[::-1]
         return [OPEN, -1 - a, int(rng.integers(domain.first_operator, domain.none)), -1 - b, CLOSE]
-    digits = rng.integers(domain.base, size=rng.integers(1, LONGEST_NUMERAL + 1))
+    digits = rng.integers(domain.base, size=rng.integers(1, longest + 1))
     if len(digits) > 1:
         digits[0] = rng.integers(1, domain.base)
     return (FIRST_VALUE + digits).tolist()

@@ -70,21 +70,19 @@ def _gates(domain: Integers, arrays: Arrays) -> dict[str, bool]:
     G_PE, G_N, G_O, G_F = (arrays[name].astype(int) for name in ("G_PE", "G_N", "G_O", "G_F"))
     depth = np.zeros(len(domain.vocabulary), dtype=int)
     depth[OPEN], depth[CLOSE] = 1, -1
+    brackets = [OPEN, CLOSE]
     operators = slice(domain.first_operator, domain.none)
     digits = [*range(FIRST_VALUE, domain.first_operator), domain.none]
     folding = domain.token_ids["*"]
     others = [token for token in range(domain.first_operator, domain.none) if token != folding]
-    holds = {
-        "the gate of depth is +1 on '(', -1 on ')', 0 elsewhere": (depth == G_PE).all(),
-        "the gate of numerals is positive on digits and '?', negative on operators, and not "
-        "positive on parentheses": (G_N[digits] > 0).all()
-        and (G_N[operators] < 0).all()
-        and (G_N[[OPEN, CLOSE]] <= 0).all(),
-        "the gate of operators is positive on them, 0 on digits, '?' and '(', and not positive on "
-        "')'": (G_O[operators] > 0).all() and not G_O[[OPEN, *digits]].any() and G_O[CLOSE] <= 0,
-        "the gate of operators that take a digit at a time is positive on '*', not positive on "
-        "others, and 0 elsewhere": G_F[folding] > 0
-        and (G_F[others] <= 0).all()
-        and not G_F[[OPEN, CLOSE, *digits]].any(),
+    numerals = (G_N[digits] > 0).all() and (G_N[operators] < 0).all() and (G_N[brackets] <= 0).all()
+    sent = (G_O[operators] > 0).all() and not G_O[[OPEN, *digits]].any() and G_O[CLOSE] <= 0
+    folds = G_F[folding] > 0 and (G_F[others] <= 0).all() and not G_F[[*brackets, *digits]].any()
+    return {
+        "the gate of depth is +1 on '(', -1 on ')', 0 elsewhere": bool((depth == G_PE).all()),
+        "that of numerals is positive on digits and '?' only, negative on operators": bool(
+            numerals
+        ),
+        "that of operators is positive on them, 0 on digits, '?' and '('": bool(sent),
+        "that of products is positive on '*' only, 0 on all but operators": bool(folds),
     }
-    return {name: bool(found) for name, found in holds.items()}
