@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Int, Shaped
 from torch import Tensor
 
 from exactformer.domains.belonging import algebra_of
@@ -131,7 +131,8 @@ def _run_padded(
     """Run one batch through a layer that takes padded states."""
     X, inside = initial_state(expressions, weights, dtype)
     steps = layer.steps(X, inside, weights, domain)
-    X, taken = finish(X, steps, lambda: observe(inside.numel()))
+    with _threads_for(inside.flatten()):
+        X, taken = finish(X, steps, lambda: observe(inside.numel()))
     return read_answers(X, weights, domain), taken.cpu()
 
 
@@ -185,7 +186,7 @@ def values_of_rows(
     return read_values(X, cast("Weights", weights), algebra_of(domain)), taken
 
 
-def _threads_for(ids: Int[Tensor, " t"]) -> AbstractContextManager[None]:
+def _threads_for(ids: Shaped[Tensor, " t"]) -> AbstractContextManager[None]:
     """One thread for a batch that is small, on the CPU; all of them for others."""
     small = ids.device.type == "cpu" and len(ids) <= AT_ONCE["cpu"]
     return one_thread() if small else nullcontext()
