@@ -93,7 +93,7 @@ def training_of(domain: Domain) -> Training:
     """How a domain is trained; a ValueError for one of a kind that is not."""
     if (training := TRAININGS.get(domain.kind)) is None:
         kinds = " or ".join(f"an {k}" if k[0] in "aeiou" else f"a {k}" for k in TRAININGS)
-        raise ValueError(f"expected {kinds}, found {domain.name!r}, which is a {domain.kind}")
+        raise ValueError(f"expected {kinds}, found {domain.name!r} of the kind {domain.kind}")
     return training
 
 
