@@ -54,7 +54,7 @@ def gates(domain: Integers) -> Tensor:
 
 @cache
 def rows(domain: Integers) -> tuple[Tensor, Tensor]:
-    """What the feedforward receives and is to give, with 0 and 1, for every case."""
+    """Inputs and outputs of the feedforward, of 0 and 1, for every case."""
     cases = [*_first_reading(domain), *_second_reading(domain)]
     D, W = len(domain.vocabulary), max(domain.base, MORE + 1) + 1
     H = torch.zeros(len(cases), 2 * D + W, dtype=torch.int16)

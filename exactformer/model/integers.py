@@ -120,7 +120,7 @@ class Spans(NamedTuple):
 
 
 class Digits(NamedTuple):
-    """Of each row: whether it holds a digit, of which place and operand, and how it is used."""
+    """Facts about each row: whether it holds a digit, of which place and operand, and its use."""
 
     is_digit: Bool[Tensor, " r"]
     place: Int[Tensor, " r"]

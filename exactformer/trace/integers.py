@@ -39,7 +39,7 @@ class IntegerStep(Explained):
         }
 
     def events(self, domain: Domain) -> Iterator[str]:
-        """What each of the deepest spans was, and what it becomes."""
+        """Each of the deepest spans, with its value."""
         last = 0
         for i, cluster in enumerate(self.clusters):
             if cluster > last:

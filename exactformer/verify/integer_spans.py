@@ -79,7 +79,7 @@ class Pair(NamedTuple):
 
 
 def wrong_spans(domain: Integers, tables: Tables) -> tuple[Fault, ...]:
-    """Where a span does not become its value, or a product does not take a digit."""
+    """Texts in which a span does not become its value, or a product does not take a digit."""
     reading = _Spans(domain, tables)
     ways = [*follow(reading.starts(), reading.steps)]
     if reading.zeros_on_top and not ways:
@@ -119,7 +119,7 @@ class _Spans:
                 yield self._step(pair, Place(a, b, None), left, right)
 
     def _numeral(self, now: int, none: bool = True) -> list[tuple[int | None, int]]:
-        """What a numeral may have at its next place, and where it is then."""
+        """Digits that a numeral may have at its next place, each with where it is then."""
         if now == ENDED:
             return [(None, ENDED)]
         if now == BEFORE:
@@ -194,7 +194,7 @@ class _Spans:
     def _reference(
         self, pair: Pair, a: int | None, second: int | None, kept: int | None
     ) -> tuple[int, int | str]:
-        """What is to be written, and the reference's next state."""
+        """The digit that is to be written, and the reference's next state."""
         base, none, now = self.domain.base, self.domain.none, pair.reference
         if now == DONE:
             return NOTHING, DONE

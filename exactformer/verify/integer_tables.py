@@ -1,4 +1,4 @@
-"""What weights for integers do in each row, and what both readings leave (`integers.py`)."""
+"""Tables of weights for integers: outputs of each row, and what both readings leave of spans."""
 
 from collections.abc import Callable
 from itertools import product
@@ -20,7 +20,7 @@ Outputs = Callable[[NDArray], NDArray]  # which outputs are positive, for rows o
 
 
 class Tables:
-    """What the weights do in each row: with each bag in each state.
+    """Outputs of the weights in each row: with each bag in each state.
 
     H           the inputs of all rows, by bag and state.
     word        the number of what the first reading writes, by bag and state; 0 if nothing.
@@ -168,7 +168,7 @@ class Left(NamedTuple):
 
 
 class Hypotheses(NamedTuple):
-    """What the second reading leaves up to here, for each state in which it may come from above.
+    """Digits that the second reading leaves up to here, for each state that may come from above.
 
     some   whether anything was written.
     none   whether the value is `?`.

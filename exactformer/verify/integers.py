@@ -64,8 +64,8 @@ def _check(domain: Integers, arrays: Arrays, activation: str) -> Findings:
 
 
 def _gates(domain: Integers, arrays: Arrays) -> dict[str, bool]:
-    """What the argument needs of the gates. But for that of the depth, they do not see the digits
-    of accumulators.
+    """The conditions on the gates. But for that of the depth, they do not see the digits of
+    accumulators.
     """
     G_PE, G_N, G_O, G_F = (arrays[name].astype(int) for name in ("G_PE", "G_N", "G_O", "G_F"))
     depth = np.zeros(len(domain.vocabulary), dtype=int)
