@@ -129,7 +129,7 @@ class _Spans:
         return [(None, ENDED), *more] if now == MAY_END else [*more]
 
     def _accumulator(self, pair: Pair, a: int | None) -> list[tuple[int | None, int, bool]]:
-        """The same of an accumulator, and whether the digit is the reference's, too."""
+        """Digits that an accumulator may have there, and whether each is the reference's, too."""
         now, then = pair.right, MAY if a is None else MUST
         if now == FIRST:
             return [(None, MUST, True)]
