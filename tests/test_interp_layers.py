@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import exactformer as ef
+from exactformer.domains.integers import integers
 from exactformer.domains.machine_catalog import folds, parity
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model.layers import LAYERS, layer_of
@@ -144,7 +145,7 @@ def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parenth
 
 
 def test_every_layer_is_named_by_some_domain():
-    domains = (ef.boolean(), ef.boolean_plain(), parity(), folds())
+    domains = (ef.boolean(), ef.boolean_plain(), parity(), folds(), integers())
     named = {domain.layer(way) for domain in domains for way in ("depth", "log")}
     assert named == LAYERS.keys()
 

@@ -13,6 +13,7 @@ import torch
 
 import exactformer as ef
 from exactformer.api import Model
+from exactformer.domains.catalog import CATALOG
 from exactformer.domains.expression import Expression
 from exactformer.model.feedforward import MLP
 from exactformer.model.iterations import most_iterations, require_feasible
@@ -62,7 +63,12 @@ def asked() -> dict[str, list[Expression]]:
 
 
 @pytest.mark.parametrize(
-    "name", sorted(f"{p.parent.name}/{p.stem}" for p in SHIPPED.glob("*/*.safetensors"))
+    "name",
+    [
+        f"{task}/{p.stem}"
+        for task in CATALOG
+        for p in sorted((SHIPPED / task).glob("*.safetensors"))
+    ],
 )
 def test_shipped(name, asked):
     model = ef.load(name)
