@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import exactformer as ef
+from exactformer.certify import findings
 from exactformer.domains.kinds import load_domain, read_domain
 from exactformer.domains.machine_catalog import MACHINES
 from exactformer.domains.machines import Machine
@@ -275,3 +276,49 @@ def test_lists_do_for_tuples():
     made = Machine("parity", ["0", "1"], ["0", "1"], rows, ["0", "1"])  # type: ignore[arg-type]
     assert made == MACHINES["parity"]()
     assert hash(made) == hash(MACHINES["parity"]())
+
+
+def test_the_start_need_not_be_the_first_state():
+    parity = MACHINES["parity"]()
+    turned = Machine(
+        "turned", parity.symbols, ("odd", "even"), ((1 - 1, 1 - 0), (1, 0)), ("1", "0"), start=1
+    )
+    assert [evaluate(parse(turned, text)) for text in ("0", "1", "11")] == ["0", "1", "0"]
+    for feedforward in ("closed", "table"):
+        model = ef.construct(turned, feedforward)
+        assert model.certify().exact
+        assert [model(text) for text in ("0", "1", "11")] == ["0", "1", "0"]
+
+
+def test_the_mark_of_the_end_is_a_symbol_where_no_text_has_one():
+    echo = Machine.from_rule("echo", "$a", 0, lambda q, x: q, each=lambda q, x: "a$"[x == "a"])
+    model = ef.construct(echo)
+    assert model("$a$") == evaluate(parse(echo, "$a$")) == "a$a"
+    assert model.certify().exact
+
+
+def test_many_faults_end_the_check_soon():
+    """`a` counts modulo 400 in the machine, modulo 399 in the weights; `b` shows zero."""
+    machines = [
+        Machine.from_rule(
+            "count", "ab", 0, lambda q, x, p=p: (q + (x == "a")) % p, end=lambda q: str(int(q == 0))
+        )
+        for p in (400, 399)
+    ]
+    found = findings(machines[0], ef.construct(machines[1]).weights)
+    assert not found.exact
+    assert 0 < len(found.wrong_rows) < 1_000
+    assert found.suspects[0] == (0,) * 399
+
+
+def test_more_rows_than_a_check_lists_are_refused_when_weights_are_read():
+    data = MACHINES["parity"]().to_dict()
+    names = [chr(0x4E00 + i) for i in range(500)]
+    rows = {
+        q: dict.fromkeys(names, f"q{(i + 1) % 500}")
+        for i, q in enumerate([f"q{i}" for i in range(500)])
+    }
+    large = data | {"name": "large", "symbols": names, "states": [*rows], "start": "q0"}
+    machine = read_domain(large | {"transitions": rows, "outputs": dict.fromkeys(rows, names[0])})
+    with pytest.raises(ValueError, match="expected .* at most"):
+        ef.construct(machine).certify()

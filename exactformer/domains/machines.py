@@ -160,7 +160,7 @@ class Machine(ReadByMachine):
 
     @cached_property
     def token_ids(self) -> Mapping[str, int]:
-        return {symbol: i for i, symbol in enumerate(self.vocabulary) if symbol != END}
+        return {symbol: i for i, symbol in enumerate(self.vocabulary) if i != self.end}
 
     @property
     def end(self) -> int | None:

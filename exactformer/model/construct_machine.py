@@ -6,7 +6,7 @@ from torch.nn.functional import one_hot
 
 from exactformer.domains.bounds import MOST_HIDDEN, MOST_NUMBERS, require
 from exactformer.domains.data import suggestion
-from exactformer.domains.machines import Machine, ReadByMachine
+from exactformer.domains.machines import NO_STATE, Machine, ReadByMachine
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.symbols import CLOSE, OPEN
 from exactformer.model.feedforward import MLP, Table
@@ -50,8 +50,11 @@ def _rows(machine: ReadByMachine) -> tuple[Tensor, Tensor]:
     the end: a token beside a state, both one-hot.
     """
     D, W = len(machine.vocabulary), len(machine.states)
-    following = torch.tensor(machine.next_states)
-    answer = torch.tensor(machine.output_ids)
+    # State 0 of the weights is the start: the two numbers are exchanged.
+    order = torch.arange(W)
+    order[[0, machine.start]] = order[[machine.start, 0]]
+    following, answer = (torch.tensor(t)[order] for t in (machine.next_states, machine.output_ids))
+    following = torch.where(following >= 0, order[following], NO_STATE)
     state, token = ((following >= 0) | (answer >= 0)).nonzero(as_tuple=True)
     require(f"rows of {machine.name!r}", len(state), MOST_HIDDEN)
     require(f"numbers of the rows of {machine.name!r}", len(state) * (D + W), MOST_NUMBERS)

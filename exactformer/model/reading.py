@@ -7,7 +7,7 @@ Glossary
     S       slots of a bag
     H       (r, S*D)   the bag of each row: the sum of its tokens, slot by slot
     kind    (r,)       index of each row's kind
-    O       (k, W, D)  outputs of the feedforward for tokens, by kind and by the state that arrives
+    O       (k, W, D)  tokens that the feedforward gives, by kind and by the state that arrives
     F       (k, W+1)   the next state, by kind and by the state that arrives; F[:, W] = W, but for
                        a row that forgets what arrives
     starts  (r,)       rows at which another text begins: the start arrives there
@@ -37,7 +37,7 @@ class Tried(NamedTuple):
     """The feedforward's outputs for each kind of row in each state."""
 
     kind: Int[Tensor, " r"]
-    O: Float[Tensor, "k W D"]  # noqa: E741
+    O: Bool[Tensor, "k W D"]  # noqa: E741
     F: Int[Tensor, "k W_1"]
 
 
@@ -56,12 +56,15 @@ def try_states(H: Float[Tensor, "r SD"], f: Feedforward, W: int) -> Tried:
     """Try each kind of row with each state."""
     rows, kind = distinct(H)
     states = torch.eye(W, dtype=H.dtype, device=H.device)
-    tried = torch.cat([rows.repeat_interleave(W, 0), states.repeat(len(rows), 1)], 1)
-    Z = f(tried).unflatten(0, (len(rows), W))
-    D = Z.shape[-1] - W
-    ahead = Z[..., D:] > 0
-    F = torch.where(ahead.sum(-1) == 1, ahead.long().argmax(-1), W)
-    return Tried(kind, Z[..., :D], torch.nn.functional.pad(F, (0, 1), value=W))
+    given, ahead = [], []
+    for some in rows.split(max(1, NUMBERS_AT_ONCE // (W * (rows.shape[-1] + W)))):
+        tried = torch.cat([some.repeat_interleave(W, 0), states.repeat(len(some), 1)], 1)
+        positive = (f(tried) > 0).unflatten(0, (len(some), W))
+        given.append(positive[..., :-W].clone())
+        Q = positive[..., -W:]
+        ahead.append(torch.where(Q.sum(-1) == 1, Q.long().argmax(-1), W))
+    F = torch.nn.functional.pad(torch.cat(ahead), (0, 1), value=W)
+    return Tried(kind, torch.cat(given), F)
 
 
 def arriving(
@@ -86,4 +89,4 @@ def arriving(
 def outputs(tried: Tried, u: Int[Tensor, " r"]) -> Bool[Tensor, "r D"]:
     """The tokens that each row gives for the state that arrives; none for a state not known."""
     known = u < tried.O.shape[1]
-    return (tried.O[tried.kind, torch.where(known, u, 0)] > 0) & known.unsqueeze(-1)
+    return tried.O[tried.kind, torch.where(known, u, 0)] & known.unsqueeze(-1)

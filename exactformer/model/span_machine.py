@@ -96,10 +96,9 @@ def match_brackets(
     return torch.arange(len(gate), device=gate.device).index_copy_(0, closes, opens)
 
 
-def values_at_close(Z: Float[Tensor, "W D"]) -> Int[Tensor, " W"]:
-    """The one token above the threshold in each row; -1 if there is none, or several."""
-    positive = Z > 0
-    return torch.where(positive.sum(-1) == 1, positive.long().argmax(-1), -1)
+def values_at_close(given: Bool[Tensor, "W D"]) -> Int[Tensor, " W"]:
+    """The one token that is given in each state; -1 if there is none, or several."""
+    return torch.where(given.sum(-1) == 1, given.long().argmax(-1), -1)
 
 
 def iterate(

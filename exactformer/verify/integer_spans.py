@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
+from exactformer.domains.bounds import MOST_SPAN_PAIRS, require
 from exactformer.domains.integers import OPERATORS, Integers
 from exactformer.domains.numerals import to_numeral
 from exactformer.domains.symbols import CLOSE, FIRST_VALUE, OPEN
@@ -36,6 +37,7 @@ def follow(
     before: dict[Node, tuple[Node, Label] | None] = dict.fromkeys(starts)
     waiting, told = deque(before), set()
     while waiting and len(told) < MOST_FAULTS:
+        require("pairs of states to go through", len(before), MOST_SPAN_PAIRS)
         node = waiting.popleft()
         for label, row, following in steps(node):
             if following is None:

@@ -28,7 +28,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.bounds import MOST_CASES, MOST_NUMBERS, require
+from exactformer.domains.bounds import MOST_CASES, MOST_NUMBERS, MOST_PAIRS, require
 from exactformer.domains.machines import NO_STATE, Machine, ReadByMachine
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.symbols import CLOSE, OPEN
@@ -37,7 +37,7 @@ from exactformer.verify.rounding import SUBNORMAL, Outputs, perceptrons
 from exactformer.verify.rows import Fault, look_up
 from exactformer.weights.tensors import FEEDFORWARDS, Arrays
 
-MOST_FAULTS = 1_000  # that are told of
+MOST_TOLD = 100_000  # symbols of all texts that are told of; the shortest ones are found first
 
 Pair = tuple[int, int]  # a state of the weights and one of the machine
 
@@ -109,6 +109,14 @@ def outputs_of(H: NDArray, arrays: Arrays, activation: str) -> Outputs:
     return perceptrons(H, [tensors], activation)[0]  # type: ignore[list-item]
 
 
+def _alone(positive: NDArray) -> list[list[int]]:
+    """The one output that is above the threshold in each row; -1 if there is none, -2 if there are
+    several.
+    """
+    count = positive.sum(-1)
+    return np.where(count == 1, positive.argmax(-1), np.where(count, -2, -1)).tolist()
+
+
 @dataclass
 class _Product:
     """The pairs of states that texts lead to.
@@ -118,6 +126,7 @@ class _Product:
     rows       state of the weights and token of each row that is reached.
     before     for each pair, the pair before it and the token between them; for the beginning of a
                text, which is None as it is no end of one, nothing.
+    told       length of all texts that are told of.
     """
 
     machine: ReadByMachine
@@ -126,24 +135,26 @@ class _Product:
     rows: set[Pair] = field(default_factory=set)
     faults: list[Fault] = field(default_factory=list)
     before: dict[Pair | None, tuple[Pair | None, int]] = field(default_factory=dict)
+    told: int = 0
 
     def explore(self) -> None:
         """Find all pairs, the nearest first, with their rows and faults."""
         machine, D = self.machine, len(self.machine.vocabulary)
+        given, ahead = _alone(self.positive[..., :D]), _alone(self.positive[..., D:])
+        answers = machine.output_ids.tolist()
         waiting: deque[Pair | None] = deque([None])
-        while waiting and len(self.faults) < MOST_FAULTS:
+        while waiting and self.told < MOST_TOLD:
+            require("pairs of states to go through", len(self.before), MOST_PAIRS)
             pair = waiting.popleft()
             state, true = pair or (0, machine.start)
             for token, following in self._symbols(pair, true):
                 self.rows.add((state, token))
-                given, ahead = np.split(self.positive[token, state], [D])
-                answer = np.arange(D) == machine.output_ids[true, token]
-                if self.is_written(token) and not np.array_equal(given, answer):
+                if self.is_written(token) and given[token][state] != answers[true][token]:
                     self._add_fault(pair, token, following)
                 elif following == NO_STATE:
                     continue
-                elif ahead.sum() == 1:
-                    reached = (int(ahead.argmax()), following)
+                elif (next_state := ahead[token][state]) >= 0:
+                    reached = (next_state, following)
                     if reached not in self.before:
                         self.before[reached] = (pair, token)
                         waiting.append(reached)
@@ -159,7 +170,7 @@ class _Product:
         with NO_STATE. No text is empty.
         """
         machine = self.machine
-        for token, following in enumerate(machine.next_states[true].tolist()):
+        for token, following in enumerate(self.next_states[true]):
             if following != NO_STATE and self.ways_to_end[following] is not None:
                 yield token, following
         if pair is not None and machine.end is not None and self._may_end(true):
@@ -183,7 +194,8 @@ class _Product:
         ids: list[int] = []
         while pair is not None:
             pair, read = self.before[pair]
-            ids.insert(0, read)
+            ids.append(read)
+        ids.reverse()
         if following == NO_STATE:
             shown = "the end"
         else:
@@ -194,6 +206,11 @@ class _Product:
         text = machine.text_of(ids)
         words = ("" if machine.packs else " ").join(machine.vocabulary[i] for i in text)
         self.faults.append(Fault(f"{shown} in {words}", text))
+        self.told += 1 + len(text)
+
+    @cached_property
+    def next_states(self) -> list[list[int]]:
+        return self.machine.next_states.tolist()
 
     @cached_property
     def ways_to_end(self) -> list[tuple[int, ...] | None]:
@@ -203,7 +220,7 @@ class _Product:
         ends = [*map(self._may_end, range(len(self.machine.states)))]
         ways: list[tuple[int, ...] | None] = [() if end else None for end in ends]
         into: list[list[Pair]] = [[] for _ in ways]  # by state: those before it, with the symbol
-        for state, row in enumerate(self.machine.next_states.tolist()):
+        for state, row in enumerate(self.next_states):
             for token, following in enumerate(row):
                 if following != NO_STATE:
                     into[following].append((state, token))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
+from exactformer.domains.bounds import MOST_CASES, MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
 from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine, ReadByMachine
 from exactformer.domains.span_machines import SpanMachine
@@ -169,6 +169,7 @@ def _machine_sizes(machine: ReadByMachine | Integers, arrays: Arrays) -> Sizes:
     if width <= D:
         raise ValueError(f"expected outputs for {D} tokens and then for states, found {width}")
     require("states of the weights", width - D, MOST_STATES)
+    require("tokens times states of the weights", D * (width - D), MOST_CASES)
     return {"tokens": D, "D": width, "S*D": width}
 
 
