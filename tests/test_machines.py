@@ -314,11 +314,8 @@ def test_many_faults_end_the_check_soon():
 def test_more_rows_than_a_check_lists_are_refused_when_weights_are_read():
     data = MACHINES["parity"]().to_dict()
     names = [chr(0x4E00 + i) for i in range(500)]
-    rows = {
-        q: dict.fromkeys(names, f"q{(i + 1) % 500}")
-        for i, q in enumerate([f"q{i}" for i in range(500)])
-    }
+    rows = {f"q{i}": dict.fromkeys(names, f"q{(i + 1) % 500}") for i in range(500)}
     large = data | {"name": "large", "symbols": names, "states": [*rows], "start": "q0"}
     machine = read_domain(large | {"transitions": rows, "outputs": dict.fromkeys(rows, names[0])})
-    with pytest.raises(ValueError, match="expected .* at most"):
+    with pytest.raises(ValueError, match=r"expected \d+ at most"):
         ef.construct(machine).certify()
