@@ -63,7 +63,7 @@ def numeral(domain: Integers, digits: int, rng: np.random.Generator) -> list[int
 
 
 def texts(domain: Integers, below: int | None) -> Iterator[tuple[str, Iterable[ef.Expression]]]:
-    """What is tried, by its name."""
+    """The texts that are tried, by their name."""
     rng = np.random.default_rng(0)
     for symbol, most in BELOW[domain.base].items():
         numbers = min(most, below or most)

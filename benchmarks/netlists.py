@@ -82,7 +82,7 @@ def cases(data: Path) -> list[Case]:
 
 
 def machine(device: str) -> str:
-    """What it is, for the page; from here on torch has one core."""
+    """Facts about the machine, for the page; from here on torch has one core."""
     with open("/proc/cpuinfo") as file:
         model = re.search(r"model name\s*:\s*(.*)", file.read())
     name = model[1] if model else "unknown processor"
@@ -92,8 +92,8 @@ def machine(device: str) -> str:
 
 
 def timed(device: str, run: Callable[[], Any]) -> tuple[Any, float]:
-    """What it returns, and its seconds: of all cores together, or by the clock where it waits for a
-    GPU.
+    """The result of a call, and its seconds: of all cores together, or by the clock where it waits
+    for a GPU.
     """
     clock = time.process_time if device == "cpu" else time.perf_counter
     began = clock()

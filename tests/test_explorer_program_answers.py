@@ -1,4 +1,4 @@
-"""What the server behind the page answers about programs."""
+"""Answers of the server behind the page about programs."""
 
 import json
 

@@ -33,7 +33,7 @@ def boxes(visit: Visit) -> list[dict]:
 
 
 def expected(statement: TracedStatement, now: int) -> dict:
-    """What the box of a statement shows after so many iterations."""
+    """The text in the box of a statement after so many iterations."""
     known, waits = statement.end <= now, now < statement.start
     text = statement.text if known or waits else statement.states[now - statement.start]
     return {

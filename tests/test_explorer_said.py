@@ -99,7 +99,7 @@ def test_a_layer_with_a_picture_shows_that(visit, address):
 
 
 def test_the_statements_of_a_program_are_drawn_so_too(visit, tmp_path, monkeypatch):
-    """What the steps of each statement say is drawn, as for an expression."""
+    """The rows and events of each statement are drawn, as for an expression."""
     monkeypatch.setitem(NOTATIONS, "toy", type("Toy", (Infix,), {"layer": "toy"})("toy"))
     monkeypatch.setitem(LAYERS, "toy", LAYERS["depth"])
     monkeypatch.setitem(COSTS, "toy", COSTS["depth"])

@@ -285,7 +285,7 @@ def changed(model: ef.Model, rng: np.random.Generator) -> ef.Model:
 
 
 def test_changed_tables_are_certified_only_if_they_are_right():
-    """What is certified is right on texts of many kinds; what is not has a counterexample."""
+    """Certified weights are right on texts of many kinds; others have a counterexample."""
     rng, drawn = np.random.default_rng(0), random.Random(0)
     model = ef.construct(integers(2), "table")
     texts = {f"({a:b}{s}{b:b})" for s in SYMBOLS for a in range(9) for b in range(9)}
@@ -365,3 +365,10 @@ def test_info_and_samples(tmp_path):
     rows = tmp_path / "rows.tsv"
     rows.write_text(run_here(["sample", "integers", "--count", "20", "--depth", "3"])[1])
     assert run_here(["score", "integers", str(rows)])[1].startswith("20 of 20 rows right")
+
+
+def test_a_check_that_would_not_end_is_refused(monkeypatch):
+    """Crafted weights can have a number of pairs that grows exponentially."""
+    monkeypatch.setattr("exactformer.verify.integer_spans.MOST_SPAN_PAIRS", 100)
+    with pytest.raises(ValueError, match="pairs of states to go through: expected 100 at most"):
+        ef.construct(integers(2)).certify()

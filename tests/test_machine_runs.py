@@ -103,7 +103,7 @@ def test_a_sample_is_of_a_depth_or_of_a_length(words, expected):
 
 
 def test_random_texts_are_drawn_equally_often():
-    """Of two zeros at least, then ones: as many texts as there are places for the first one."""
+    """Texts are two zeros at least, then ones: as many as there are places for the first one."""
     after = {("a", "0"): "b", ("b", "0"): "c", ("c", "0"): "c", ("c", "1"): "d", ("d", "1"): "d"}
     machine = Machine.from_rule(
         "zeros", "01", "a", lambda q, x: after.get((q, x)), end=lambda q: "1" if q in "cd" else None
@@ -114,6 +114,13 @@ def test_random_texts_are_drawn_equally_often():
     assert max(abs(count - 800) for count in counts.values()) < 120
     with pytest.raises(ValueError, match="'zeros' allows no text of 1 symbols"):
         draw_texts(machine, 1, 1, np.random.default_rng(0))
+
+
+def test_verify_says_that_it_is_a_machine(tmp_path):
+    weights, proof = str(tmp_path / "w.safetensors"), str(tmp_path / "p.json")
+    assert run_here(["construct", "parity", "--out", weights])[0] == 0
+    assert run_here(["certify", "parity", "--weights", weights, "--out", proof])[0] == 0
+    assert "\n  machine  parity (built in), sha256 " in run_here(["verify", proof, weights])[1]
 
 
 def test_info_says_what_a_machine_is():

@@ -229,7 +229,7 @@ def verify(
         said = json.dumps({"accepted": False, "reason": shown})
         print(said if as_json else f"rejected: {shown}")
         raise Exit(1) from None
-    name, sha256 = findings.domain.name, domain_sha256(findings.domain)
+    kind, name, sha256 = findings.domain.kind, findings.domain.name, domain_sha256(findings.domain)
     origin = "as asked for" if algebra else "not built in"
     if is_built_in(findings.domain):
         origin = "built in"
@@ -240,7 +240,7 @@ def verify(
         facts |= {"checker": str(checker), "checker_proof": PROOF} if checker else {}
         print(json.dumps({"accepted": True, "reason": reason, **facts}))
         return
-    print(f"accepted: {reason}\n  algebra  {name} ({origin}), sha256 {sha256}")
+    print(f"accepted: {reason}\n  {kind:<8} {name} ({origin}), sha256 {sha256}")
     if checker:
         print(f"  checker  {checker}, built from the proof with sha256 {PROOF}")
     if origin == "not built in":

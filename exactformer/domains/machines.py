@@ -71,6 +71,14 @@ class ReadByMachine(Domain):
     def text_of(self, read: Sequence[int]) -> tuple[int, ...]:
         """The token ids of a text in which the machine reads these symbols, in this order."""
 
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        return (Characters if self.packs else Lexicon)(self.token_ids)
+
+    @cached_property
+    def packs(self) -> bool:
+        return all(len(symbol) == 1 for symbol in self.vocabulary)
+
     @property
     def max_fan_in(self) -> int:
         return 1
@@ -187,14 +195,6 @@ class Machine(ReadByMachine):
 
     def text_of(self, read: Sequence[int]) -> tuple[int, ...]:
         return tuple(read if self.read == "left" else read[::-1])
-
-    @cached_property
-    def lexicon(self) -> Lexicon:
-        return (Characters if self.packs else Lexicon)(self.token_ids)
-
-    @cached_property
-    def packs(self) -> bool:
-        return all(len(symbol) == 1 for symbol in self.vocabulary)
 
     def token_type(self, token: int) -> TokenType:
         return "operator" if token == self.end else "value"

@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from exactformer.domains.data import listed, show
 from exactformer.domains.domain import Ids, Lengths, TokenType
-from exactformer.domains.lexicon import Characters, Lexicon
 from exactformer.domains.machines import NO_STATE, Ints, Machine, ReadByMachine
 from exactformer.domains.symbols import CLOSE, FIRST_VALUE, OPEN
 
@@ -128,14 +127,6 @@ class SpanMachine(ReadByMachine):
 
     def text_of(self, read: Any) -> tuple[int, ...]:
         return (OPEN, *read, CLOSE)
-
-    @cached_property
-    def lexicon(self) -> Lexicon:
-        return (Characters if self.packs else Lexicon)(self.token_ids)
-
-    @cached_property
-    def packs(self) -> bool:
-        return all(len(symbol) == 1 for symbol in self.vocabulary)
 
     def token_type(self, token: int) -> TokenType:
         if token < FIRST_VALUE:

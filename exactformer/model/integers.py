@@ -55,14 +55,13 @@ from exactformer.model.circuit import (
     write_tokens,
 )
 from exactformer.model.feedforward import MLP, Table
-from exactformer.model.gated import Gated
-from exactformer.model.reading import arriving, outputs, try_states
+from exactformer.model.reading import WithStates, arriving, outputs, try_states
 
 LEFT, RIGHT = 0, 1  # slots
 
 
 @dataclass(frozen=True)
-class IntegerWeights(Gated):
+class IntegerWeights(WithStates):
     """Four gates, and a feedforward of two slots of tokens and a state."""
 
     G_PE: Tensor
@@ -70,11 +69,6 @@ class IntegerWeights(Gated):
     G_O: Tensor
     G_F: Tensor
     f: MLP | Table
-
-    @property
-    def W(self) -> int:
-        """Number of states."""
-        return self.f.width - self.D
 
 
 class Step(NamedTuple):

@@ -29,21 +29,15 @@ from torch import Tensor
 from exactformer.domains.machines import Machine
 from exactformer.model.circuit import NO_TAP, Tap, gated, read_tokens, write_tokens
 from exactformer.model.feedforward import MLP, Table
-from exactformer.model.gated import Gated
-from exactformer.model.reading import Tried, arriving, outputs, try_states
+from exactformer.model.reading import Tried, WithStates, arriving, outputs, try_states
 
 
 @dataclass(frozen=True)
-class MachineWeights(Gated):
+class MachineWeights(WithStates):
     """The gate of the key, and a feedforward of tokens and states."""
 
     G_K: Tensor
     f: MLP | Table
-
-    @property
-    def W(self) -> int:
-        """Number of states."""
-        return self.f.width - self.D
 
 
 class Step(NamedTuple):

@@ -28,9 +28,22 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from exactformer.model.circuit import Feedforward
+from exactformer.model.feedforward import MLP, Table
+from exactformer.model.gated import Gated
 from exactformer.model.scan import scan_from_right
 
 NUMBERS_AT_ONCE = 1 << 22  # of maps that are composed in one scan; the next one goes on from there
+
+
+class WithStates(Gated):
+    """The base of weights whose feedforward has states besides tokens."""
+
+    f: MLP | Table
+
+    @property
+    def W(self) -> int:
+        """Number of states."""
+        return self.f.width - self.D
 
 
 class Tried(NamedTuple):

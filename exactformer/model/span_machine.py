@@ -51,22 +51,16 @@ from exactformer.model.circuit import (
 )
 from exactformer.model.encode import encode
 from exactformer.model.feedforward import MLP, Table
-from exactformer.model.gated import Gated
-from exactformer.model.reading import arriving, try_states
+from exactformer.model.reading import WithStates, arriving, try_states
 from exactformer.model.speculate import matched
 
 
 @dataclass(frozen=True)
-class SpanMachineWeights(Gated):
+class SpanMachineWeights(WithStates):
     """The gate of the depth, and a feedforward of tokens and states."""
 
     G_PE: Tensor
     f: MLP | Table
-
-    @property
-    def W(self) -> int:
-        """Number of states."""
-        return self.f.width - self.D
 
 
 class Step(NamedTuple):
