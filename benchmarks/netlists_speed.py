@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -253,8 +254,9 @@ class KyuPy:
     """
 
     def __init__(self, circuit: Gates, words: Any) -> None:
-        from kyupy.circuit import Circuit, Line, Node  # pyright: ignore[reportMissingImports]
-        from kyupy.logic_sim import LogicSim  # pyright: ignore[reportMissingImports]
+        with redirect_stdout(sys.stderr):  # it says there that it found no GPU
+            from kyupy.circuit import Circuit, Line, Node  # pyright: ignore[reportMissingImports]
+            from kyupy.logic_sim import LogicSim  # pyright: ignore[reportMissingImports]
 
         made, wires = Circuit("circuit"), dict[int, Any]()  # by literal
 
