@@ -1,6 +1,6 @@
 """Integers by the transformer beside Python's integers: all small pairs, nested texts, long ones.
 
-    python benchmarks/integers.py > results/integers.md
+    python benchmarks/integers.py [--device cuda] > results/integers.md
 
 In base 10 and 2: all pairs of small numbers for each operator; random nested texts of numerals of
 up to 50 digits; 9...9 + 1 and random sums of a million digits; products of 2,000 by 500 digits. The
@@ -104,10 +104,11 @@ def measure(model: ef.Model, name: str, tried: Iterable[ef.Expression]) -> tuple
 def main() -> int:
     arguments = parser(__doc__)
     arguments.add_argument("--below", type=int)
+    arguments.add_argument("--device", default="cpu")
     chosen = arguments.parse_args()
     rows, faults, verdicts = [], 0, []
     for base in BELOW:
-        model = ef.construct(integers(base))
+        model = ef.construct(integers(base)).to(chosen.device)
         certificate = model.certify()
         kind, checked = model.origin["feedforward"], certificate.findings.rows
         verdicts.append(f"`{model.domain.name}`: {certificate.verdict} ({kind}, {checked:,} rows)")
@@ -117,9 +118,11 @@ def main() -> int:
             rows.append(cells)
             faults += wrong
     versions = f"Python {platform.python_version()}, torch {torch.__version__}"
+    threads = f"the CPU ({torch.get_num_threads()} threads)"
+    place = threads if chosen.device == "cpu" else torch.cuda.get_device_name(chosen.device)
     print(heading("Integers beside Python's"))
     print(
-        f"By constructed weights, on the CPU ({torch.get_num_threads()} threads). Certified: "
+        f"By constructed weights, on {place}. Certified: "
         f"{'; '.join(verdicts)}. *Wrong* counts values that are not those of Python's integers "
         f"(`?` where a difference is below zero); *other iterations* counts texts that took more "
         f"than their spans and right operands ask for, and single spans that did not take exactly "
