@@ -60,7 +60,7 @@ def _header(place: Place, binary: bool) -> Header:
     place.require(0, "variables", variables, MOST_WIRES)
     place.require(0, "inputs", inputs, MOST_INPUTS)
     if latches:
-        place.refuse(0, "a circuit without latches", f"{latches} latches")
+        place.refuse(0, "a circuit without latches", f"{latches} of them")
     others = [f"{n} {what}" for what, n in zip(REFUSED, numbers[5:], strict=False) if n]
     if others:
         place.refuse(0, "a circuit with outputs alone", listed(others, "and"))

@@ -93,7 +93,7 @@ def read_blif(data: bytes, name: str) -> Netlist:
         else:
             place.refuse(line.offset, f"one of {' '.join(KNOWN)}", quote(word))
     if latches:
-        place.refuse(first_latch, "a circuit without latches", f"{latches} latches")
+        place.refuse(first_latch, "a circuit without latches", f"{latches} of them")
     if not (models or inputs or outputs or gates):
         place.refuse(len(data), "a circuit that begins with .model", "nothing")
     for wire, offset in inputs.items():
