@@ -156,7 +156,7 @@ def test_any_number_of_operands(load):
         (HEAD + PLUS + PLUS, ["the symbol '+' is used twice, as an operator"]),
         (HEAD + '[spellings]\n"1" = "+"\n' + PLUS, ["'1' is used twice, as a value and as a sp"]),
         (HEAD + '[spellings]\np = "plus"\n' + PLUS, ["'p' stands for 'plus', which is no"]),
-        (HEAD + '[spellings]\n"[" = "("\n' + PLUS, ["the only other brackets can be '[' for '('"]),
+        (HEAD + '[spellings]\n"[" = "("\n' + PLUS, ["the only other brackets, found '[' for '('"]),
         (HEAD + "spellings = 1\n" + PLUS, ["spellings: expected lines such as"]),
         (HEAD + "operators = 1", ["operators: expected [[operators]] sections, found 1"]),
         (HEAD + PLUS.replace('"sum"', '"summ"'), ["found 'summ'; did you mean 'sum'?"]),

@@ -44,7 +44,12 @@ BY_LAYER = {
     "trace/runs.py",
 }
 # The same words for something else, or the notation of an algebra that is made there.
-OTHER_MEANINGS = {"domains/catalog.py", "domains/precedence.py", "explorer/page.py"}
+OTHER_MEANINGS = {
+    "domains/catalog.py",
+    "domains/chomsky.py",
+    "domains/precedence.py",
+    "explorer/page.py",
+}
 
 
 def questions(source: str) -> Iterator[int]:

@@ -16,6 +16,7 @@ from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, ope
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import BUILT_IN, find_domain
+from exactformer.domains.chomsky import FOLDER, TASKS
 from exactformer.domains.data import listed, require_device, suggestion
 from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.errors import ExpressionError
@@ -152,7 +153,8 @@ _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
     "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
     f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; integers, or such as "
-    "integers-2 in another base; or the path of a .toml file that defines one of them.",
+    "integers-2 in another base; chomsky/TASK, a task of the Chomsky-hierarchy benchmark, such as "
+    f"{FOLDER}{next(iter(TASKS))}; or the path of a .toml file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
 AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]

@@ -21,7 +21,7 @@ from exactformer.cli.app import (
     app,
     one_of,
 )
-from exactformer.cli.facts import FACTS
+from exactformer.cli.facts import facts_of
 from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.capabilities import require_capability
@@ -60,7 +60,7 @@ DRAWN_AT_ONCE = 100_000  # expressions of a sample
 @app.command()
 def info(domain: Domain, as_json: Json = False) -> None:
     """Print the vocabulary, the operators and the size of the paper's model; facts of a machine."""
-    data, words = FACTS[domain.kind](domain)
+    data, words = facts_of(domain)
     if as_json:
         print(json.dumps(data, ensure_ascii=False))
         return

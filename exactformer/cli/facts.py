@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from exactformer.domains.algebra import Algebra
+from exactformer.domains.chomsky import FOLDER, TASKS, task_of
+from exactformer.domains.domain import Domain
 from exactformer.domains.integers import OPERATORS, Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import SpanMachine
@@ -64,6 +66,16 @@ def _of_integers(domain: Integers) -> Facts:
         "vocabulary": [*domain.vocabulary],
     }
     return data, {name: " ".join(data[name]) for name in ("digits", "operators", "vocabulary")}
+
+
+def facts_of(domain: Domain) -> Facts:
+    """The facts of a domain, and those of the task of a benchmark that it is, if it is one."""
+    data, words = FACTS[domain.kind](domain)
+    if (name := task_of(domain)) is not None:
+        task = TASKS[name]
+        data |= {"task": FOLDER + name, "learned": task.learned, "constructed": task.constructed}
+        data |= {"proved": task.proved}
+    return data, words
 
 
 FACTS: dict[str, Callable[[Any], Facts]] = {

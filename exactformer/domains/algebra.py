@@ -25,7 +25,7 @@ from exactformer.domains.bounds import (
 from exactformer.domains.data import Place, listed
 from exactformer.domains.domain import Domain, TokenType
 from exactformer.domains.grammar import Grammar
-from exactformer.domains.lexicon import Lexicon
+from exactformer.domains.lexicon import Lexicon, is_word
 from exactformer.domains.notation import NOTATIONS, Notation
 from exactformer.domains.operators import Operator, read_operator
 from exactformer.domains.precedence import Direction, Level, read_levels
@@ -122,12 +122,8 @@ class Algebra(Domain):
                     f"algebra {self.name!r}: the spelling {spelling!r} stands for {symbol!r}, "
                     f"which is not in the vocabulary {' '.join(self.vocabulary)}"
                 )
-        square = {s: t for s, t in self.spellings.items() if s in BRACKETS or t in BRACKETS}
-        if square and square != {"[": "(", "]": ")"}:
-            raise ValueError(
-                f"algebra {self.name!r}: expected '[' for '(' and ']' for ')' as the only other "
-                f"brackets, found {', '.join(f'{s!r} for {t!r}' for s, t in square.items())}"
-            )
+        if fault := parentheses_fault(self.spellings):
+            raise ValueError(f"algebra {self.name!r}: {fault}")
 
     def _check_operator(self, operator: Operator) -> None:
         where = f"algebra {self.name!r}, operator {operator.symbol!r}"
@@ -217,7 +213,7 @@ class Algebra(Domain):
 
     @cached_property
     def lexicon(self) -> Lexicon:
-        return Lexicon(self.token_ids)
+        return Lexicon(self.token_ids, marks=(OPEN, CLOSE))
 
     @property
     def first_operator(self) -> int:
@@ -390,6 +386,19 @@ class Algebra(Domain):
             and all(len(symbol) == 1 for symbol in (*self.vocabulary, *self.lexicon.marks))
             and not any(op.symbol in self.lexicon.words for op in self.operators)
         )
+
+
+def parentheses_fault(spellings: Mapping[str, object]) -> str | None:
+    """Why parentheses cannot have these other spellings; None if they can. Either there are square
+    brackets, which close each other, or words, which may close a parenthesis, too.
+    """
+    found = {s: t for s, t in spellings.items() if s in BRACKETS or t in BRACKETS}
+    words = sorted(map(str, found.values())) == ["(", ")"] and all(map(is_word, found))
+    if not found or words or found == {"[": "(", "]": ")"}:
+        return None
+    pairs = ", ".join(f"{s!r} for {t!r}" for s, t in found.items())
+    expected = "'[' for '(' and ']' for ')', or a word for each, as the only other brackets"
+    return f"expected {expected}, found {pairs}"
 
 
 def _some(symbols: Sequence[str]) -> str:

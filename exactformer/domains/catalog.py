@@ -9,6 +9,7 @@ from types import NoneType
 from typing import Any, Literal
 
 from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.chomsky import CHOMSKY, FOLDER, PREFIX, TASKS
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import INTEGERS, Integers
@@ -161,12 +162,20 @@ RESERVED: dict[str, Callable[[str], bool]] = {
 
 def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
     """Whether a name is reserved for what is built in, or a variant of it, existing or not."""
-    return kind in RESERVED and RESERVED[kind](name.lower())
+    name = name.lower()
+    return name.startswith(PREFIX) or (kind in RESERVED and RESERVED[kind](name))
 
 
 def find_domain(name: str) -> Domain:
     """Find what is built in, or a variant of an algebra, by its name."""
-    others: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES, **INTEGERS}
+    others: Mapping[str, Callable[[], Domain]]
+    others = {**MACHINES, **SPAN_MACHINES, **INTEGERS, **CHOMSKY}
+    if name.startswith(FOLDER) and name not in others:
+        task = name.removeprefix(FOLDER)
+        raise ValueError(
+            f"expected a task of the benchmark, {', '.join(TASKS)}, "
+            f"found {task!r}{suggestion(task, TASKS)}"
+        )
     return others[name]() if name in others else find_algebra(name)
 
 
@@ -185,8 +194,8 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind]
-    hint = suggestion(name, [*known, *INTEGERS]) or (
+    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind, f"{FOLDER}TASK"]
+    hint = suggestion(name, [*known, *INTEGERS, *CHOMSKY]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"
     )

@@ -43,7 +43,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from exactformer.domains.algebra import BRACKETS, Algebra, Operator
+from exactformer.domains.algebra import BRACKETS, Algebra, Operator, parentheses_fault
 from exactformer.domains.bounds import (
     LARGEST_ARITY,
     MOST_ENTRIES,
@@ -157,7 +157,6 @@ def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterat
     symbols = [entry.get("symbol") for entry in _sections(data, "operators")]
     spellings = data.get("spellings")
     spellings = spellings if isinstance(spellings, dict) else {}
-    square = {s: t for s, t in spellings.items() if s in BRACKETS or t in BRACKETS}
     uses = [("a parenthesis", "("), ("a parenthesis", ")")]
     uses += [("a value", str(value)) for value in (data["values"] if values else ())]
     uses += [("an operator", symbol) for symbol in symbols if isinstance(symbol, str)]
@@ -176,8 +175,8 @@ def _symbol_problems(data: Mapping[str, Any], values: tuple[str, ...]) -> Iterat
     for spelling, symbol in spellings.items():
         if isinstance(symbol, str) and symbol not in known:
             yield f"spellings: {spelling!r} stands for {symbol!r}, which is no value or operator"
-    if square and square != {"[": "(", "]": ")"}:
-        yield "spellings: the only other brackets can be '[' for '(' and ']' for ')', both of them"
+    if fault := parentheses_fault(spellings):
+        yield f"spellings: {fault}"
 
 
 def _sections(data: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

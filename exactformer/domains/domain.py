@@ -84,6 +84,11 @@ class Domain(ABC):
         """An answer as `answers` gives it, from text that spells it; None for other text."""
 
     @property
+    def answers_in_places(self) -> bool:
+        """Whether an answer is a row of symbols, one a place, into which `lexicon` cuts it."""
+        return False
+
+    @property
     def operator_counts(self) -> dict[str, str]:
         """Number of operands of each operator, in words; empty where there are no operators."""
         return {}

@@ -15,7 +15,7 @@ can read the same language, and where they cannot they leave the text to the par
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 MOST_TOKENS = 250  # of a vocabulary whose token ids, and a few more numbers, fit into a byte
 
@@ -32,11 +32,18 @@ def _class_of(byte: int) -> int:
 BYTE_CLASSES = tuple(map(_class_of, range(256)))
 
 
-class Lexicon:
-    """The symbols of an algebra, each with its token id, as words and as marks."""
+def is_word(symbol: str) -> bool:
+    return re.fullmatch(r"\w+", symbol) is not None
 
-    def __init__(self, token_ids: Mapping[str, int]) -> None:
-        self.words = {s: token for s, token in token_ids.items() if re.fullmatch(r"\w+", s)}
+
+class Lexicon:
+    """The symbols of an algebra, each with its token id, as words and as marks.
+
+    marks    tokens that readers of bytes know as marks alone, as they do parentheses.
+    """
+
+    def __init__(self, token_ids: Mapping[str, int], marks: Container[int] = ()) -> None:
+        self.words = {s: token for s, token in token_ids.items() if is_word(s)}
         self.marks = {s: token for s, token in token_ids.items() if s not in self.words}
         longest_first = sorted(self.marks, key=len, reverse=True)
         self.mark_patterns = [re.escape(mark) + _no_word_after(mark) for mark in longest_first]
@@ -45,6 +52,7 @@ class Lexicon:
         self.by_bytes = (
             all(word.isascii() for word in self.words)
             and not any(re.search(r"\w", mark) for mark in self.marks)
+            and not any(token in marks for token in self.words.values())
             and len(set(token_ids.values())) <= MOST_TOKENS
         )
 

@@ -259,6 +259,10 @@ class Machine(ReadByMachine):
             return None
         return ("" if self.packs else " ").join(words)
 
+    @property
+    def answers_in_places(self) -> bool:
+        return not self.answers_at_end
+
     def completions(self, length: int) -> NDArray[np.float64]:
         """In row k, the share of each state in the ways to go on for k symbols to the end of a
         text; rows have the sum 1, unless there is no way.

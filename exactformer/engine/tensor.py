@@ -179,13 +179,13 @@ class Words:
         lexicon = algebra.lexicon
         self.spellings = {s.encode(): token for s, token in algebra.token_ids.items()}
         self.bytes_suffice = algebra.packs and all(s.isascii() for s in algebra.vocabulary)
-        # A word for an operator may be one with the value before it, and brackets may be mixed.
+        # Other words may be one with the value beside them, and brackets may be mixed.
         self.single = {
             s.encode(): token
             for s, token in algebra.token_ids.items()
             if len(s.encode()) == 1
             and s not in ("[", "]")
-            and (s in lexicon.marks or token < algebra.first_operator)
+            and (s in lexicon.marks or token in algebra.value_ids)
         }
         self.has_longer = self.single.keys() != self.spellings.keys()
         self.readable = lexicon.by_bytes and all(len(s) <= LONGEST_WORD for s in self.spellings)

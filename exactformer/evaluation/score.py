@@ -29,6 +29,7 @@ from exactformer.domains.formats.blocks import Kept, in_blocks
 from exactformer.domains.formats.labelled import (
     Format,
     Row,
+    agrees,
     guess_format,
     read_bowman_row,
     read_tsv_row,
@@ -283,7 +284,7 @@ class Task:
             wrong = [
                 Wrong(row.line, row.label, answer)
                 for row, answer in zip(some, answers, strict=True)
-                if answer != row.label
+                if not agrees(evaluator.domain, answer, row.label)
             ]
             yield Tally(len(some) - len(wrong), len(some), tuple(wrong[:SHOWN_ROWS]))
 

@@ -4,9 +4,12 @@ nangia   label <TAB> expression in Nangia and Bowman's notation, n-ary or binari
 lra      the Long Range Arena's: a header, then expression <TAB> label in the same notation
 bowman   relation <TAB> formula <TAB> formula
 tsv      expression <TAB> value in the native notation; the value may come first instead
+
+Of a value that is a row of symbols, some places may be left out of account: `1 2 . .`.
 """
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 from exactformer.domains.domain import Domain
@@ -19,6 +22,8 @@ from exactformer.domains.formats.nangia import DIGITS, Reading, read_nangia
 from exactformer.domains.syntax import parse
 
 Format = Literal["nangia", "lra", "bowman", "tsv"]
+
+UNCOUNTED = "."  # in a place of a label: any symbol, or none, is right there
 
 T = TypeVar("T")
 
@@ -70,10 +75,37 @@ def read_tsv_row(domain: Domain, line: bytes, number: int) -> Row[Expression]:
     read either way, so it is correct only if they are equal.
     """
     row = _Fields(line, number, ("expression", "value"))
-    first, second = map(domain.read_answer, row.fields)
+    first, second = (read_label(domain, field) for field in row.fields)
     place = 0 if first and not second else 1
-    label = (second or first) or row.one_of(place, domain.answer_symbols)
+    label = (second or first) or row.refuse_label(place, domain)
     return Row(number, label, row.read(1 - place, lambda text: parse(domain, text)))
+
+
+def read_label(domain: Domain, text: str) -> str | None:
+    """The answer that a text spells, in which places may be left out of account where a domain has
+    several and no symbol like that mark; None for other text.
+    """
+    answer = domain.read_answer(text)
+    if answer is not None or not _may_leave_out(domain):
+        return answer
+    symbols = domain.lexicon.scanner.findall(text)
+    counted = [symbol for symbol in symbols if symbol != UNCOUNTED]
+    if domain.read_answer(" ".join(counted)) is None:  # also where nothing counts
+        return None
+    return ("" if domain.packs else " ").join(symbols)
+
+
+def agrees(domain: Domain, answer: str | None, label: str) -> bool:
+    """Whether an answer is what a label says in each place that counts, and has no more places."""
+    if answer is None or answer == label or not _may_leave_out(domain):
+        return answer == label
+    cut = domain.lexicon.scanner.findall
+    places = zip_longest(cut(answer), cut(label))
+    return all(wanted in (UNCOUNTED, found) for found, wanted in places)
+
+
+def _may_leave_out(domain: Domain) -> bool:
+    return domain.answers_in_places and UNCOUNTED not in domain.answer_symbols
 
 
 class _Fields:
@@ -95,6 +127,18 @@ class _Fields:
             found = quote(word) if word else "nothing"
             self._fail(self._start(place), f"expected one of {' '.join(allowed)}, found {found}")
         return word
+
+    def refuse_label(self, place: int, domain: Domain) -> NoReturn:
+        """Report the first thing in a field that is no symbol of an answer."""
+        text, start = self.fields[place], self._start(place)
+        if not domain.answers_in_places or not text.strip():
+            self.one_of(place, domain.answer_symbols)
+        allowed = [*domain.answer_symbols, *([UNCOUNTED] if _may_leave_out(domain) else [])]
+        for match in domain.lexicon.scanner.finditer(text):
+            if match[0] not in allowed:
+                expected, found = " ".join(sorted(allowed)), quote(match[0])
+                self._fail(start + match.start(), f"expected one of {expected}, found {found}")
+        self._fail(start, f"expected an answer, found {quote(text.strip())}")
 
     def read(self, place: int, read: Callable[[str], T]) -> T:
         try:
