@@ -235,7 +235,7 @@ class Texts:
         words = []
         for token in ids:
             word = rng.choice(self.spellings[token])
-            if token in (OPEN, CLOSE):
+            if token in (OPEN, CLOSE) and word in "()[]":
                 square = may_mix and word in "[]" if may_mix else square
                 if token == OPEN:
                     squares.append(square)

@@ -132,6 +132,11 @@ def test_rule_declared_free_of_order_that_is_not():
         (("1", "0"), {"[": ")", "]": "("}, "as the only other brackets"),
         (("1", "0"), {"{": "(", "}": ")"}, "as the only other brackets"),
         (("1", "0"), {"[": "1", "]": "0"}, "as the only other brackets"),
+        (("1", "0"), {"8": "("}, "a word for each, as the only other brackets, found '8' for"),
+        (("1", "0"), {"8": "(", "9": "("}, "as the only other brackets"),
+        (("1", "0"), {"8": "(", "9": ")", "b": "("}, "as the only other brackets"),
+        (("1", "0"), {"8": "(", "9": ")", "[": "(", "]": ")"}, "as the only other brackets"),
+        (("1", "0"), {"8": "(", "->": ")"}, "as the only other brackets"),
     ],
 )
 def test_symbols_that_clash_or_cannot_be_read(symbols, spellings, message):

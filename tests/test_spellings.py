@@ -70,6 +70,14 @@ DEFINITIONS = {  # each was once read in another way by some reader
         arity = 2
         rule = "product"
     """,
+    "numbers": """
+        values = ["0", "1", "2", "3", "4"]
+        spellings = { "5" = "+", "8" = "(", "9" = ")" }
+        [[operators]]
+        symbol = "+"
+        arity = 2
+        rule = "sum"
+    """,
 }
 CASES = [  # the value, or where the error is
     ("times", "(2x3)", 1),
@@ -87,6 +95,14 @@ CASES = [  # the value, or where the error is
     ("words", "((2 times3) + (4 + 5))", 4),
     ("words", "((2 times 3) + (4 + 5))", "5"),
     ("words", "((2 times 3)plus(4 + 5))", "5"),
+    ("numbers", "8 1 5 2 9", "3"),
+    ("numbers", "8 1+2 9", "3"),
+    ("numbers", "(1+2 9", "3"),
+    ("numbers", "((1+2)+8 4 5 2 9)", "4"),
+    ("numbers", "81 5 2 9", 0),
+    ("numbers", "8 15 2 9", 2),
+    ("numbers", "(1+29", 3),
+    ("numbers", "8 1 5 2 9 9", 10),
 ]
 
 
@@ -149,6 +165,27 @@ def test_random_algebras(monkeypatch):
     assert report.tried["texts decided by tensors"] > 50
     assert report.tried["errors in lines longer than the window"] > 10
     assert report.tried["algebras left to the parser"] < 15
+
+
+def test_words_for_parentheses(monkeypatch):
+    """The same, of algebras in which a word stands for each parenthesis."""
+
+    def spelt(rng, name) -> Algebra:
+        drawn = random_algebra(rng, name)
+        others = {s: t for s, t in drawn.spellings.items() if s not in ("[", "]")}
+        words = {rng.choice(["8", "begin", "a", "é"]): "(", rng.choice(["9", "end", "b"]): ")"}
+        parts = drawn.name, drawn.values, drawn.operators, drawn.notation
+        try:
+            return Algebra(*parts, others | words, drawn.precedence)
+        except ValueError:  # a word that the algebra has for something else
+            return spelt(rng, name)
+
+    random_algebra = spellings.random_algebra
+    monkeypatch.setattr(spellings, "random_algebra", spelt)
+    monkeypatch.setattr(spellings, "KERNELS_EVERY", 10**9)
+    report = attack(count=15, seed=1)
+    assert report.found == []
+    assert report.tried["texts that are expressions"] > 75
 
 
 def test_the_attack_finds_a_reader_with_another_rule(monkeypatch):

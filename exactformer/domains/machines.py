@@ -245,17 +245,18 @@ class Machine(ReadByMachine):
         return found
 
     @property
-    def answer_symbols(self) -> frozenset[str]:
+    def answer_symbols(self) -> tuple[str, ...]:
         return self._answer_symbols
 
     @cached_property
-    def _answer_symbols(self) -> frozenset[str]:
-        return frozenset(self.vocabulary[token] for token in self.output_ids.flat if token >= 0)
+    def _answer_symbols(self) -> tuple[str, ...]:
+        given = np.unique(self.output_ids[self.output_ids >= 0])
+        return tuple(self.vocabulary[token] for token in given.tolist())
 
     def read_answer(self, text: str) -> str | None:
         words = self.lexicon.scanner.findall(text)
         whole = len(words) == 1 if self.answers_at_end else len(words) > 0
-        if not whole or not self._answer_symbols.issuperset(words):
+        if not whole or not {*words} <= {*self._answer_symbols}:
             return None
         return ("" if self.packs else " ").join(words)
 

@@ -77,7 +77,9 @@ def read_tsv_row(domain: Domain, line: bytes, number: int) -> Row[Expression]:
     row = _Fields(line, number, ("expression", "value"))
     first, second = (read_label(domain, field) for field in row.fields)
     place = 0 if first and not second else 1
-    label = (second or first) or row.refuse_label(place, domain)
+    if place == 0 and domain.answers_in_places and not _is_text(domain, row.fields[1]):
+        place = 1  # the first field is a text that looks like an answer, and the second one is bad
+    label = (first, second)[place] or row.refuse_label(place, domain)
     return Row(number, label, row.read(1 - place, lambda text: parse(domain, text)))
 
 
@@ -93,6 +95,14 @@ def read_label(domain: Domain, text: str) -> str | None:
     if domain.read_answer(" ".join(counted)) is None:  # also where nothing counts
         return None
     return ("" if domain.packs else " ").join(symbols)
+
+
+def _is_text(domain: Domain, text: str) -> bool:
+    try:
+        parse(domain, text)
+    except ExpressionError:
+        return False
+    return True
 
 
 def agrees(domain: Domain, answer: str | None, label: str) -> bool:
@@ -131,14 +141,15 @@ class _Fields:
     def refuse_label(self, place: int, domain: Domain) -> NoReturn:
         """Report the first thing in a field that is no symbol of an answer."""
         text, start = self.fields[place], self._start(place)
-        if not domain.answers_in_places or not text.strip():
+        if not domain.answers_in_places:
             self.one_of(place, domain.answer_symbols)
         allowed = [*domain.answer_symbols, *([UNCOUNTED] if _may_leave_out(domain) else [])]
         for match in domain.lexicon.scanner.finditer(text):
             if match[0] not in allowed:
-                expected, found = " ".join(sorted(allowed)), quote(match[0])
-                self._fail(start + match.start(), f"expected one of {expected}, found {found}")
-        self._fail(start, f"expected an answer, found {quote(text.strip())}")
+                problem = f"expected one of {' '.join(allowed)}, found {quote(match[0])}"
+                self._fail(start + match.start(), problem)
+        found = quote(text.strip()) if text.strip() else "nothing"
+        self._fail(start, f"expected an answer, found {found}")
 
     def read(self, place: int, read: Callable[[str], T]) -> T:
         try:
