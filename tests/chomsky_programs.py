@@ -1,10 +1,11 @@
-"""The tasks of the Chomsky-hierarchy benchmark by plain programs, which know nothing of the package.
+"""Tasks of the Chomsky-hierarchy benchmark by plain programs, which know nothing of the package.
 
 A text is a list of numbers, as the benchmark has them. `PROGRAMS` has by task what draws a random
 text of a length, or of the next smaller one that there is, and what gives the answer, as a list.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ def letters(count: int) -> Callable[[int, Random], Numbers]:
 
 
 def even_pairs(text: Numbers) -> Numbers:
-    return [sum(a != b for a, b in zip(text, text[1:], strict=False)) % 2]
+    return [sum(a != b for a, b in pairwise(text)) % 2]
 
 
 def parity_check(text: Numbers) -> Numbers:
@@ -51,8 +52,8 @@ def modular_arithmetic(text: Numbers) -> Numbers:
 
 
 def draw_bracketed(operators: str, length: int, rng: Random) -> str:
-    """An expression of this many symbols as the benchmark has them: a digit, `-` and a digit, either
-    of these in parentheses, or two expressions with an operator between them in parentheses.
+    """An expression of this many symbols as the benchmark has them: a digit, `-` and a digit,
+    either of these in parentheses, or two expressions with an operator between them in parentheses.
     """
     written: list[str] = []
     waiting: list[int | str] = [length]

@@ -203,6 +203,13 @@ def test_what_is_learned(task, tmp_path):
     assert result.exact
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_the_page_has_every_task(task):
+    page = (Path(__file__).resolve().parent.parent / "docs" / "chomsky.md").read_text()
+    (row,) = re.findall(rf"^\| `{task}` \|.* \| (.*) \| (.*) \| (.*) \|$", page, re.M)
+    assert row == TASKS[task][1:]
+
+
 def test_what_info_says():
     said = json.loads(output("info", "chomsky/parity_check", "--json"))
     task = TASKS["parity_check"]
