@@ -73,7 +73,7 @@ def test_a_long_text(task):
 def test_every_short_text(task):
     domain = find_domain(f"chomsky/{task}")
     texts = [text for length in range(1, 7) for text in enumerate_length(domain, length)]
-    letters = len(domain.symbols)
+    letters = len(domain.to_dict()["symbols"])
     assert len(texts) == sum(letters**length for length in range(1, 7))
     for text in texts:
         assert symbols(evaluate(text)) == [str(n) for n in PROGRAMS[task].answer(text.ids.tolist())]
