@@ -125,7 +125,9 @@ def main() -> int:
             faults += len(results) - len(exact)
             first = sum(result.record["attempt"] == 1 for result in exact)
             kind = type(recipe_by_method(None, domain, {})).__name__.lower()
-            counts = [f"{len(exact)} of {len(results)}", str(first), f"{seconds:.1f}"]
+            asked = max(result.record.get("texts_asked", 0) for result in results)
+            counts = [f"{len(exact)} of {len(results)}", str(first)]
+            counts += [f"{asked:,}" if asked else "", f"{seconds:.1f}"]
             trained.append([task, kind, *counts])
             log(" | ".join(trained[-1]))
             if exact:
@@ -167,8 +169,8 @@ def main() -> int:
     if trained:
         seeds = ", ".join(map(str, PAPER_SEEDS[: chosen.seeds]))
         print(f"\nLearned from the seeds {seeds}, all at once:\n")
-        names = ["task", "method", "certified", "at the first attempt", "seconds for all"]
-        print("\n".join(table(names, trained, words=2)))
+        names = ["task", "method", "certified", "at the first attempt", "most texts asked for"]
+        print("\n".join(table([*names, "seconds for all"], trained, words=2)))
     return 1 if faults else 0
 
 
