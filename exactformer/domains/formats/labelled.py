@@ -143,7 +143,7 @@ class _Fields:
         text, start = self.fields[place], self._start(place)
         if not domain.answers_in_places:
             self.one_of(place, domain.answer_symbols)
-        allowed = [*domain.answer_symbols, *([UNCOUNTED] if _may_leave_out(domain) else [])]
+        allowed = [*sorted(domain.answer_symbols), *([UNCOUNTED] * _may_leave_out(domain))]
         for match in domain.lexicon.scanner.finditer(text):
             if match[0] not in allowed:
                 problem = f"expected one of {' '.join(allowed)}, found {quote(match[0])}"
