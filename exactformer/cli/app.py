@@ -22,6 +22,7 @@ from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.kinds import load_domain
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
+from exactformer.domains.rearrangement_catalog import REARRANGEMENTS
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -152,7 +153,8 @@ _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
     "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
     f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; integers, or such as "
-    "integers-2 in another base; or the path of a .toml file that defines one of them.",
+    f"integers-2 in another base; a rearrangement, {', '.join(REARRANGEMENTS)}; or the path of a "
+    ".toml file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
 AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]

@@ -6,6 +6,7 @@ from typing import Any
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.integers import OPERATORS, Integers
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 
 Facts = tuple[dict[str, Any], dict[str, str]]
@@ -66,9 +67,18 @@ def _of_integers(domain: Integers) -> Facts:
     return data, {name: " ".join(data[name]) for name in ("digits", "operators", "vocabulary")}
 
 
+def _of_rearrangement(domain: Rearrangement) -> Facts:
+    data = domain.to_dict()
+    writes = ", ".join(f"{symbol or 'nothing'} for {bag}" for bag, symbol in domain.writes)
+    words = {"symbols": " ".join(domain.symbols), "writes": writes}
+    classes = ", then ".join(" ".join(symbols) for symbols in domain.classes)
+    return data, words | ({"classes": classes} if classes else {})
+
+
 FACTS: dict[str, Callable[[Any], Facts]] = {
     Algebra.kind: _of_algebra,
     Machine.kind: _of_machine,
     SpanMachine.kind: _of_span_machine,
     Integers.kind: _of_integers,
+    Rearrangement.kind: _of_rearrangement,
 }

@@ -15,6 +15,8 @@ from exactformer.domains.integers import INTEGERS, Integers
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
+from exactformer.domains.rearrangement_catalog import REARRANGEMENTS
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 
 
@@ -155,6 +157,7 @@ RESERVED: dict[str, Callable[[str], bool]] = {
     Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
     Machine.kind: lambda name: name in MACHINES,
     SpanMachine.kind: lambda name: name in SPAN_MACHINES,
+    Rearrangement.kind: lambda name: name in REARRANGEMENTS,
     Integers.kind: lambda name: name.split("-")[0] == Integers.kind,
 }
 
@@ -166,7 +169,12 @@ def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
 
 def find_domain(name: str) -> Domain:
     """Find what is built in, or a variant of an algebra, by its name."""
-    others: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES, **INTEGERS}
+    others: Mapping[str, Callable[[], Domain]] = {
+        **MACHINES,
+        **SPAN_MACHINES,
+        **INTEGERS,
+        **REARRANGEMENTS,
+    }
     return others[name]() if name in others else find_algebra(name)
 
 
@@ -185,7 +193,7 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind]
+    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind, *REARRANGEMENTS]
     hint = suggestion(name, [*known, *INTEGERS]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"

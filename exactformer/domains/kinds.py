@@ -11,10 +11,11 @@ from exactformer.domains.definition import DefinitionError, algebra_of_data, rea
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 
 KINDS: dict[str, type[Domain]] = {
-    kind.kind: kind for kind in (Algebra, Machine, SpanMachine, Integers)
+    kind.kind: kind for kind in (Algebra, Machine, SpanMachine, Integers, Rearrangement)
 }
 
 

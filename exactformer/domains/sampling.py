@@ -31,6 +31,8 @@ from exactformer.domains.integer_sampling import draw_integers
 from exactformer.domains.integers import Integers
 from exactformer.domains.machine_sampling import draw_spans, draw_texts
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangement_sampling import draw_rearranged
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.reference import evaluate
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.span_sampling import arities_of, span
@@ -280,4 +282,5 @@ DRAWN: dict[str, Drawn] = {  # by the kind of domain
     Machine.kind: Drawn("length", 20, (), draw_texts),  # the check names texts that are wrong
     SpanMachine.kind: Drawn("depth", 2, (), draw_spans),
     Integers.kind: Drawn("depth", 2, (2, 3), draw_integers),
+    Rearrangement.kind: Drawn("length", 20, (), draw_rearranged),
 }

@@ -22,9 +22,10 @@ from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.data import suggestion
 from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of, units_of
-from exactformer.model import construct_integers, construct_machine
+from exactformer.model import construct_integers, construct_machine, construct_rearrange
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
@@ -322,4 +323,5 @@ MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
     Machine.kind: construct_machine.for_texts,
     SpanMachine.kind: construct_machine.for_spans,
     Integers.kind: construct_integers.made,
+    Rearrangement.kind: construct_rearrange.made,
 }

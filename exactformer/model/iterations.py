@@ -67,6 +67,7 @@ COSTS: dict[str, Cost] = {  # by layer
     "integers": Cost(
         lambda text: _integers(text).most_iterations(text.ids), lambda text: _integers(text).base
     ),
+    "rearrange": Cost(lambda text: 1, lambda text: 0),
 }
 
 

@@ -11,9 +11,10 @@ from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of
-from exactformer.verify import integers, machine
+from exactformer.verify import integers, machine, rearrangements
 from exactformer.verify.findings import Findings
 from exactformer.verify.levels import check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
@@ -173,4 +174,5 @@ CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Find
     Machine.kind: machine.check,
     SpanMachine.kind: machine.check_spans,
     Integers.kind: integers.check,
+    Rearrangement.kind: rearrangements.check,
 }

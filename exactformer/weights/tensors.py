@@ -15,6 +15,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_CASES, MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
 from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine, ReadByMachine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.units import slots_of
 
@@ -156,6 +157,25 @@ MACHINE_GATES = {"G_K": TensorSpec("tokens", "int8", "float32")}  # `model/machi
 SPAN_MACHINE_GATES = {"G_PE": TensorSpec("tokens", "int8", "float32")}  # `model/span_machine.py`
 
 
+REARRANGEMENT_GATES = {  # `model/rearrange.py`
+    "G_K": TensorSpec("tokens", "int8", "float32"),
+    "G_C": TensorSpec("tokens", "int16", "int64", optional=True),
+}
+
+
+def _rearrangement_sizes(domain: Rearrangement, arrays: Arrays) -> Sizes:
+    """The sizes of tensors for a rearrangement: the feedforward gets a token, or two, and gives
+    one.
+    """
+    if feedforward_of(arrays) == "units":
+        raise ValueError(f"expected a perceptron or a table for {domain.name!r}, found units")
+    if (found := "G_C" in arrays) != (domain.counted is not None):
+        there = "there is one" if found else "there is none"
+        raise ValueError(f"tensor G_C: the order {domain.order}, and {there}")
+    D = len(domain.vocabulary)
+    return {"tokens": D, "D": D, "S*D": D}
+
+
 def _machine_sizes(machine: ReadByMachine | Integers, arrays: Arrays) -> Sizes:
     """The sizes of tensors for a machine: the feedforward has an input and an output for each token
     and then for each state, of which there may be more than the machine has.
@@ -178,4 +198,7 @@ CONTENTS = {  # by kind
     Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
     SpanMachine.kind: Contents(SPAN_MACHINE_GATES, _machine_sizes, lambda domain, arrays: None),
     Integers.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),
+    Rearrangement.kind: Contents(
+        REARRANGEMENT_GATES, _rearrangement_sizes, lambda domain, arrays: None
+    ),
 }
