@@ -5,6 +5,7 @@ from typing import Any
 
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.integers import OPERATORS, Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
@@ -67,6 +68,11 @@ def _of_integers(domain: Integers) -> Facts:
     return data, {name: " ".join(data[name]) for name in ("digits", "operators", "vocabulary")}
 
 
+def _of_little_endian(domain: LittleEndian) -> Facts:
+    data = domain.to_dict() | {"digits": [*domain.digits]}
+    return data, {"digits": " ".join(domain.digits)}
+
+
 def _of_rearrangement(domain: Rearrangement) -> Facts:
     data = domain.to_dict()
     writes = ", ".join(f"{symbol or 'nothing'} for {bag}" for bag, symbol in domain.writes)
@@ -80,5 +86,6 @@ FACTS: dict[str, Callable[[Any], Facts]] = {
     Machine.kind: _of_machine,
     SpanMachine.kind: _of_span_machine,
     Integers.kind: _of_integers,
+    LittleEndian.kind: _of_little_endian,
     Rearrangement.kind: _of_rearrangement,
 }

@@ -12,6 +12,7 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import INTEGERS, Integers
+from exactformer.domains.little_endian import LITTLE_ENDIAN, LittleEndian
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
@@ -158,6 +159,7 @@ RESERVED: dict[str, Callable[[str], bool]] = {
     Machine.kind: lambda name: name in MACHINES,
     SpanMachine.kind: lambda name: name in SPAN_MACHINES,
     Rearrangement.kind: lambda name: name in REARRANGEMENTS,
+    LittleEndian.kind: lambda name: name in LITTLE_ENDIAN,
     Integers.kind: lambda name: name.split("-")[0] == Integers.kind,
 }
 
@@ -173,6 +175,7 @@ def find_domain(name: str) -> Domain:
         **MACHINES,
         **SPAN_MACHINES,
         **INTEGERS,
+        **LITTLE_ENDIAN,
         **REARRANGEMENTS,
     }
     return others[name]() if name in others else find_algebra(name)
@@ -193,7 +196,7 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind, *REARRANGEMENTS]
+    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind, *LITTLE_ENDIAN, *REARRANGEMENTS]
     hint = suggestion(name, [*known, *INTEGERS]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"

@@ -10,12 +10,14 @@ from exactformer.domains.data import Place
 from exactformer.domains.definition import DefinitionError, algebra_of_data, read_toml
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
 
 KINDS: dict[str, type[Domain]] = {
-    kind.kind: kind for kind in (Algebra, Machine, SpanMachine, Integers, Rearrangement)
+    kind.kind: kind
+    for kind in (Algebra, Machine, SpanMachine, Integers, LittleEndian, Rearrangement)
 }
 
 

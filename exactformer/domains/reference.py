@@ -15,6 +15,7 @@ from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
 from exactformer.domains.integers import NONE, Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.numerals import to_integer, to_numeral
 from exactformer.domains.program import Program
@@ -130,6 +131,16 @@ def _of_integers(expression: Expression) -> str:
     return NONE if value is None else to_numeral(value, domain.base)
 
 
+def _of_little_endian(expression: Expression) -> str:
+    """The sum or product, by Python's integers, of numerals that are written from their end."""
+    domain = expression.domain
+    assert isinstance(domain, LittleEndian)
+    a, b = (
+        to_integer(numeral[::-1], domain.base) for numeral in str(expression).split(domain.between)
+    )
+    return to_numeral(ARITHMETIC[domain.operator](a, b), domain.base)[::-1] + domain.end
+
+
 def _of_rearrangement(expression: Expression) -> str:
     """The symbols of a text in the order of its domain."""
     domain = expression.domain
@@ -190,6 +201,7 @@ REFERENCES = {  # by the kind of domain
     Machine.kind: _of_machine,
     SpanMachine.kind: _of_span_machine,
     Integers.kind: _of_integers,
+    LittleEndian.kind: _of_little_endian,
     Rearrangement.kind: _of_rearrangement,
 }
 

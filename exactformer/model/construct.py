@@ -21,6 +21,7 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Opera
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.data import suggestion
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
@@ -323,5 +324,6 @@ MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
     Machine.kind: construct_machine.for_texts,
     SpanMachine.kind: construct_machine.for_spans,
     Integers.kind: construct_integers.made,
+    LittleEndian.kind: construct_integers.made,
     Rearrangement.kind: construct_rearrange.made,
 }

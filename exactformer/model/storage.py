@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
@@ -27,6 +28,7 @@ WEIGHTS: dict[str, Callable[..., Any]] = {  # by the kind of domain
     Machine.kind: MachineWeights,
     SpanMachine.kind: SpanMachineWeights,
     Integers.kind: IntegerWeights,
+    LittleEndian.kind: IntegerWeights,
     Rearrangement.kind: RearrangeWeights,
 }
 

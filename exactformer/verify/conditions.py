@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
@@ -174,5 +175,6 @@ CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Find
     Machine.kind: machine.check,
     SpanMachine.kind: machine.check_spans,
     Integers.kind: integers.check,
+    LittleEndian.kind: integers.check,
     Rearrangement.kind: rearrangements.check,
 }

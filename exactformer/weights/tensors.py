@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_CASES, MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine, ReadByMachine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
@@ -198,6 +199,7 @@ CONTENTS = {  # by kind
     Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
     SpanMachine.kind: Contents(SPAN_MACHINE_GATES, _machine_sizes, lambda domain, arrays: None),
     Integers.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),
+    LittleEndian.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),
     Rearrangement.kind: Contents(
         REARRANGEMENT_GATES, _rearrangement_sizes, lambda domain, arrays: None
     ),
