@@ -51,7 +51,7 @@ class LittleEndian(Integers):
 
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
-        """That of integers, with the mark in place of its operator."""
+        """The tokens of integers, with the symbol between the numbers in place of the operator."""
         own, symbols = self.operator_id(self.operator), super().vocabulary
         return (*symbols[:own], self.between, *symbols[own + 1 :])
 

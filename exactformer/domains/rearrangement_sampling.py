@@ -38,7 +38,7 @@ Drawn = tuple[NDArray[np.int16], NDArray[np.bool_]]  # texts, and whether a symb
 def _symbols(domain: Rearrangement, length: int, count: int, rng: np.random.Generator) -> Drawn:
     ids = rng.integers(len(domain.symbols), size=(count, length), dtype=np.int16)
     written = domain.has_place[ids].any(axis=1)
-    return ids, written if domain.end is None else np.ones_like(written)
+    return ids, np.array(written) if domain.end is None else np.ones(count, dtype=bool)
 
 
 def _pairs(domain: Rearrangement, length: int, count: int, rng: np.random.Generator) -> Drawn:

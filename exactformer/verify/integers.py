@@ -17,6 +17,10 @@ of them or more, three in a product, behind the end of both numerals. There, and
 what is left for the start of the second reading must be the numeral of the value, or `?`.
 Accumulators must be the reference's, but for zeros on top.
 
+Numbers with their lowest digit first (`domains/little_endian.py`) are spans of one operator, read
+from their end. There numerals may have zeros on top, so that each may end at any digit, and no
+operand is a span, so that none is `?`.
+
 More is asked for than must hold: an accumulator of any digits stands beside any left operand, where
 only multiples of it do; and what is written may be late by one digit only. So weights that are
 right might be refused, and the verdict on them is "undecided".
