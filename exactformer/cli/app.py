@@ -24,6 +24,7 @@ from exactformer.domains.kinds import load_domain
 from exactformer.domains.little_endian import LITTLE_ENDIAN
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.domains.rearrangement_catalog import REARRANGEMENTS
+from exactformer.domains.square_roots import SQUARE_ROOTS
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -154,7 +155,7 @@ _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
     "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
     f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; integers, or such as "
-    f"integers-2 in another base; {', '.join(LITTLE_ENDIAN)}; a rearrangement, "
+    f"integers-2 in another base; {', '.join([*LITTLE_ENDIAN, *SQUARE_ROOTS])}; a rearrangement, "
     f"{', '.join(REARRANGEMENTS)}; or the path of a .toml file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]

@@ -9,6 +9,7 @@ from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 
 Facts = tuple[dict[str, Any], dict[str, str]]
 
@@ -88,4 +89,5 @@ FACTS: dict[str, Callable[[Any], Facts]] = {
     Integers.kind: _of_integers,
     LittleEndian.kind: _of_little_endian,
     Rearrangement.kind: _of_rearrangement,
+    SquareRoot.kind: lambda domain: (domain.to_dict(), {}),
 }

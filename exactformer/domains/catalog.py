@@ -19,6 +19,7 @@ from exactformer.domains.precedence import Level
 from exactformer.domains.rearrangement_catalog import REARRANGEMENTS
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SQUARE_ROOTS, SquareRoot
 
 
 @cache
@@ -160,6 +161,7 @@ RESERVED: dict[str, Callable[[str], bool]] = {
     SpanMachine.kind: lambda name: name in SPAN_MACHINES,
     Rearrangement.kind: lambda name: name in REARRANGEMENTS,
     LittleEndian.kind: lambda name: name in LITTLE_ENDIAN,
+    SquareRoot.kind: lambda name: name in SQUARE_ROOTS,
     Integers.kind: lambda name: name.split("-")[0] == Integers.kind,
 }
 
@@ -177,6 +179,7 @@ def find_domain(name: str) -> Domain:
         **INTEGERS,
         **LITTLE_ENDIAN,
         **REARRANGEMENTS,
+        **SQUARE_ROOTS,
     }
     return others[name]() if name in others else find_algebra(name)
 
@@ -196,7 +199,15 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind, *LITTLE_ENDIAN, *REARRANGEMENTS]
+    known = [
+        *BUILT_IN,
+        *MACHINES,
+        *SPAN_MACHINES,
+        Integers.kind,
+        *LITTLE_ENDIAN,
+        *REARRANGEMENTS,
+        *SQUARE_ROOTS,
+    ]
     hint = suggestion(name, [*known, *INTEGERS]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"

@@ -14,10 +14,11 @@ from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 
 KINDS: dict[str, type[Domain]] = {
     kind.kind: kind
-    for kind in (Algebra, Machine, SpanMachine, Integers, LittleEndian, Rearrangement)
+    for kind in (Algebra, Machine, SpanMachine, Integers, LittleEndian, Rearrangement, SquareRoot)
 }
 
 

@@ -8,6 +8,7 @@ program is evaluated statement by statement, each after those that it uses.
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
+from math import isqrt
 from typing import Any
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
@@ -21,6 +22,7 @@ from exactformer.domains.numerals import to_integer, to_numeral
 from exactformer.domains.program import Program
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 
 
 def evaluate(expression: Expression) -> str:
@@ -141,6 +143,12 @@ def _of_little_endian(expression: Expression) -> str:
     return to_numeral(ARITHMETIC[domain.operator](a, b), domain.base)[::-1] + domain.end
 
 
+def _of_square_root(expression: Expression) -> str:
+    """The floor of the root by Python's integers, with half as many bits."""
+    bits = str(expression)
+    return f"{isqrt(int(bits, 2)):0{(len(bits) + 1) // 2}b}"
+
+
 def _of_rearrangement(expression: Expression) -> str:
     """The symbols of a text in the order of its domain."""
     domain = expression.domain
@@ -203,6 +211,7 @@ REFERENCES = {  # by the kind of domain
     Integers.kind: _of_integers,
     LittleEndian.kind: _of_little_endian,
     Rearrangement.kind: _of_rearrangement,
+    SquareRoot.kind: _of_square_root,
 }
 
 

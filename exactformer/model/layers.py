@@ -21,6 +21,7 @@ from exactformer.model import (
     rearrange,
     span_machine,
     speculate,
+    square_root,
 )
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
@@ -104,6 +105,11 @@ LAYERS: dict[str, Layer] = {
         integers.steps,
         taps=("A", "P", "ids", "place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
         flat=frozenset({"place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
+    ),
+    "square-root": Layer(
+        square_root.steps,
+        taps=("P", "rank", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
+        flat=frozenset({"rank", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
     ),
     "rearrange": Layer(rearrange.steps, taps=("P", "A", "key", "H", "Y", "X")),
 }

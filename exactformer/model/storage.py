@@ -13,6 +13,7 @@ from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
@@ -20,6 +21,7 @@ from exactformer.model.integers import IntegerWeights
 from exactformer.model.machine import MachineWeights
 from exactformer.model.rearrange import RearrangeWeights
 from exactformer.model.span_machine import SpanMachineWeights
+from exactformer.model.square_root import SquareRootWeights
 from exactformer.weights.file import WeightFile
 from exactformer.weights.tensors import CONTENTS, FEEDFORWARDS, Arrays, TensorSpec, feedforward_of
 
@@ -30,6 +32,7 @@ WEIGHTS: dict[str, Callable[..., Any]] = {  # by the kind of domain
     Integers.kind: IntegerWeights,
     LittleEndian.kind: IntegerWeights,
     Rearrangement.kind: RearrangeWeights,
+    SquareRoot.kind: SquareRootWeights,
 }
 
 

@@ -21,6 +21,7 @@ from exactformer.trace import (
     rearrangements,
     span_machines,
     spans,
+    square_roots,
 )
 from exactformer.trace.shown import EMPTY_POSITION, Explained, Trace
 
@@ -33,6 +34,7 @@ EXPLAINED: dict[str, Callable[[Any, Any, list[str], list[str]], Explained]] = {
     "machine": machines.explain,
     "span-machine": span_machines.explain,
     "integers": integers.explain,
+    "square-root": square_roots.explain,
     "rearrange": rearrangements.explain,
 }
 

@@ -18,6 +18,7 @@ from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine, ReadByMachine
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 from exactformer.domains.units import slots_of
 
 Arrays = dict[str, NDArray]  # tensors by name
@@ -154,6 +155,9 @@ def _integer_sizes(domain: Integers, arrays: Arrays) -> Sizes:
 INTEGER_GATES = {  # `model/integers.py`
     name: TensorSpec("tokens", "int8", "float32") for name in ("G_PE", "G_N", "G_O", "G_F")
 }
+SQUARE_ROOT_GATES = {  # `model/square_root.py`
+    name: TensorSpec("tokens", "int8", "float32") for name in ("G_T", "G_A", "G_B", "G_M")
+}
 MACHINE_GATES = {"G_K": TensorSpec("tokens", "int8", "float32")}  # `model/machine.py`
 SPAN_MACHINE_GATES = {"G_PE": TensorSpec("tokens", "int8", "float32")}  # `model/span_machine.py`
 
@@ -177,7 +181,7 @@ def _rearrangement_sizes(domain: Rearrangement, arrays: Arrays) -> Sizes:
     return {"tokens": D, "D": D, "S*D": D}
 
 
-def _machine_sizes(machine: ReadByMachine | Integers, arrays: Arrays) -> Sizes:
+def _machine_sizes(machine: ReadByMachine | Integers | SquareRoot, arrays: Arrays) -> Sizes:
     """The sizes of tensors for a machine: the feedforward has an input and an output for each token
     and then for each state, of which there may be more than the machine has.
     """
@@ -203,4 +207,5 @@ CONTENTS = {  # by kind
     Rearrangement.kind: Contents(
         REARRANGEMENT_GATES, _rearrangement_sizes, lambda domain, arrays: None
     ),
+    SquareRoot.kind: Contents(SQUARE_ROOT_GATES, _machine_sizes, lambda domain, arrays: None),
 }
