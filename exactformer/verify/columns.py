@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 
 class Column(NamedTuple):
-    """What stands at one place; None where there is no bit.
+    """The bits that stand at one place; None where there is none.
 
     difference   the bit of 4 * remainder + the bits taken - (4 * root + 1) there.
     """
@@ -34,7 +34,7 @@ class Column(NamedTuple):
 
 
 class State(NamedTuple):
-    """What is known above a place.
+    """All that is known above a place.
 
     where       LOWEST: nothing yet; SECOND: place 1 comes; or above it, with a root (LATER) or
                 before the first iteration (NO_ROOT).
