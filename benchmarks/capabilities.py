@@ -22,8 +22,9 @@ the same with iterations by the depth and [by the logarithm](iterations.md), unl
 
 {table}
 
-What a [machine](machines.md) over texts or spans has, and [integers](integers.md) have, which are
-no algebras:
+What a [machine](machines.md) over texts or spans has, and [integers](integers.md) and
+[rearrangements](rearrangements.md) have, [square roots](integers.md#square-roots) among them, which
+are no algebras:
 
 {kinds}
 

@@ -20,6 +20,7 @@ from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
 from exactformer.domains.program import Program
 from exactformer.domains.program_syntax import parse_program
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.reference import evaluate as oracle
 from exactformer.domains.sampling import draw, draw_balanced, enumerate_depth
 from exactformer.domains.span_machines import SpanMachine
@@ -45,6 +46,7 @@ __all__ = [
     "Model",
     "Operator",
     "Program",
+    "Rearrangement",
     "SpanMachine",
     "arithmetic",
     "arithmetic_plain",

@@ -1,15 +1,18 @@
 """Tasks of the Chomsky-hierarchy benchmark by plain programs, which know nothing of the package.
 
-A text is a list of numbers, as the benchmark has them. `PROGRAMS` has by task what draws a random
-text of a length, or of the next smaller one that there is, and what gives the answer, as a list.
+A text is a list of numbers, as the benchmark has them. `PROGRAMS` has by task a function that draws
+a random text of a length, or of the next smaller one that there is, and one that gives the answer.
 """
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
+from math import isqrt
 from random import Random
 from typing import NamedTuple
 
 Numbers = list[int]
+
+FEW_BITS = 300  # of a factor: an iteration each
 
 
 class Program(NamedTuple):
@@ -130,6 +133,72 @@ def solve_equation(text: Numbers) -> Numbers:
     return [x for x in range(5) if value(left.replace("x", str(x))) == int(right)]
 
 
+def draw_actions(length: int, rng: Random) -> Numbers:
+    """A stack, and as many actions on it or more."""
+    stack = rng.randint(1, max(1, length // 2))
+    return [rng.randrange(2) if i < stack else rng.randrange(2, 5) for i in range(length)]
+
+
+def stack_manipulation(text: Numbers) -> Numbers:
+    stack = Numbers()
+    for number in text:
+        if number < 2:
+            stack.append(number)
+        elif number > 2:
+            stack.append(number - 3)
+        elif stack:
+            stack.pop()
+    return [*reversed(stack), 2]
+
+
+def draw_twice(length: int, rng: Random) -> Numbers:
+    """Bits twice, of which one is missing, and what is skipped at the end."""
+    half = [rng.randrange(2) for _ in range(max(1, (length - 1) // 2))]
+    text = half * 2
+    text[rng.randrange(len(text))] = 2
+    return [*text, 3]
+
+
+def missing_duplicate_string(text: Numbers) -> Numbers:
+    bits = [number for number in text if number != 3]
+    half = len(bits) // 2
+    return [
+        b if a == 2 else a for a, b in zip(bits[:half], bits[half:], strict=True) if 2 in (a, b)
+    ]
+
+
+def draw_numbers(most_bits: int | None = None) -> Callable[[int, Random], Numbers]:
+    """Two numbers, of which the first one has no more than so many bits."""
+
+    def draw(length: int, rng: Random) -> Numbers:
+        first = rng.randint(1, min(most_bits or length, length - 2))
+        text = [rng.randrange(2) for _ in range(length)]
+        text[first] = 2
+        text[first - 1] = text[-1] = 1  # the highest bits
+        return text
+
+    return draw
+
+
+def number(bits: Numbers) -> int:
+    """The number with these bits, the lowest first."""
+    return int("".join(map(str, reversed(bits))), 2)
+
+
+def by_numbers(compute: Callable[[int, int], int]) -> Callable[[Numbers], Numbers]:
+    def answer(text: Numbers) -> Numbers:
+        mark = text.index(2)
+        found = compute(number(text[:mark]), number(text[mark + 1 :]))
+        return [*(int(bit) for bit in reversed(f"{found:b}")), 2]
+
+    return answer
+
+
+def compute_sqrt(text: Numbers) -> Numbers:
+    root = isqrt(number([*reversed(text)]))
+    return [int(bit) for bit in f"{root:0{(len(text) + 1) // 2}b}"]
+
+
 PROGRAMS: Mapping[str, Program] = {
     "even_pairs": Program(letters(2), even_pairs),
     "parity_check": Program(letters(2), parity_check),
@@ -137,4 +206,13 @@ PROGRAMS: Mapping[str, Program] = {
     "modular_arithmetic": Program(draw_sum, modular_arithmetic),
     "modular_arithmetic_brackets": Program(draw_brackets, modular_arithmetic_brackets),
     "solve_equation": Program(draw_equation, solve_equation),
+    "stack_manipulation": Program(draw_actions, stack_manipulation),
+    "reverse_string": Program(letters(2), lambda text: text[::-1]),
+    "duplicate_string": Program(letters(2), lambda text: text * 2),
+    "missing_duplicate_string": Program(draw_twice, missing_duplicate_string),
+    "odds_first": Program(letters(2), lambda text: text[1::2] + text[::2]),
+    "bucket_sort": Program(letters(5), sorted),
+    "binary_addition": Program(draw_numbers(), by_numbers(lambda a, b: a + b)),
+    "binary_multiplication": Program(draw_numbers(FEW_BITS), by_numbers(lambda a, b: a * b)),
+    "compute_sqrt": Program(letters(2), compute_sqrt),
 }

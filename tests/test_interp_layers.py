@@ -10,6 +10,8 @@ import torch
 import exactformer as ef
 from exactformer.domains.integers import integers
 from exactformer.domains.machine_catalog import folds, parity
+from exactformer.domains.rearrangement_catalog import bucket_sort
+from exactformer.domains.square_roots import compute_sqrt
 from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model.layers import LAYERS, layer_of
 from exactformer.trace import PlainStep
@@ -145,7 +147,8 @@ def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parenth
 
 
 def test_every_layer_is_named_by_some_domain():
-    domains = (ef.boolean(), ef.boolean_plain(), parity(), folds(), integers())
+    others = (parity(), folds(), integers(), bucket_sort(), compute_sqrt())
+    domains = (ef.boolean(), ef.boolean_plain(), *others)
     named = {domain.layer(way) for domain in domains for way in ("depth", "log")}
     assert named == LAYERS.keys()
 

@@ -22,7 +22,10 @@ from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import BadLines
 from exactformer.domains.kinds import load_domain
+from exactformer.domains.little_endian import LITTLE_ENDIAN
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
+from exactformer.domains.rearrangement_catalog import REARRANGEMENTS
+from exactformer.domains.square_roots import SQUARE_ROOTS
 from exactformer.model.iterations import Iterations
 
 # Torch's threads would otherwise spin while they wait, which a busy machine pays for dearly.
@@ -153,8 +156,9 @@ _DOMAIN: dict[str, Any] = {
     "metavar": "DOMAIN",
     "help": f"An algebra, {', '.join(BUILT_IN)}, or a variant such as listops-10-mean; a machine, "
     f"{', '.join(MACHINES)}, or one over spans, {', '.join(SPAN_MACHINES)}; integers, or such as "
-    "integers-2 in another base; chomsky/TASK, a task of the Chomsky-hierarchy benchmark, such as "
-    f"{FOLDER}{next(iter(TASKS))}; or the path of a .toml file that defines one of them.",
+    f"integers-2 in another base; {', '.join([*LITTLE_ENDIAN, *SQUARE_ROOTS])}; a rearrangement, "
+    f"{', '.join(REARRANGEMENTS)}; chomsky/TASK, a task of the Chomsky-hierarchy benchmark, such "
+    f"as {FOLDER}{next(iter(TASKS))}; or the path of a .toml file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
 AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]

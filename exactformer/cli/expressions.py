@@ -75,7 +75,8 @@ def sample(
         int | None, Option(min=0, help="Exact depth of each expression; 2 if not given.")
     ] = None,
     length: Annotated[
-        int | None, Option(min=1, help="Of a machine: symbols of each text; 20 if not given.")
+        int | None,
+        Option(min=1, help="Of a domain without depth: symbols of each text; 20 if not given."),
     ] = None,
     depths: Annotated[
         str | None, Option(help="Several depths, such as 1-30 or 2,4,8; rows of all columns.")

@@ -7,8 +7,11 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.chomsky import FOLDER, TASKS, task_of
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import OPERATORS, Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 
 Facts = tuple[dict[str, Any], dict[str, str]]
 
@@ -68,6 +71,30 @@ def _of_integers(domain: Integers) -> Facts:
     return data, {name: " ".join(data[name]) for name in ("digits", "operators", "vocabulary")}
 
 
+def _of_little_endian(domain: LittleEndian) -> Facts:
+    data = domain.to_dict() | {"digits": [*domain.digits]}
+    return data, {"digits": " ".join(domain.digits)}
+
+
+def _of_rearrangement(domain: Rearrangement) -> Facts:
+    data = domain.to_dict()
+    writes = ", ".join(f"{symbol or 'nothing'} for {bag}" for bag, symbol in domain.writes)
+    words = {"symbols": " ".join(domain.symbols), "writes": writes}
+    classes = ", then ".join(" ".join(symbols) for symbols in domain.classes)
+    return data, words | ({"classes": classes} if classes else {})
+
+
+FACTS: dict[str, Callable[[Any], Facts]] = {
+    Algebra.kind: _of_algebra,
+    Machine.kind: _of_machine,
+    SpanMachine.kind: _of_span_machine,
+    Integers.kind: _of_integers,
+    LittleEndian.kind: _of_little_endian,
+    Rearrangement.kind: _of_rearrangement,
+    SquareRoot.kind: lambda domain: (domain.to_dict(), {}),
+}
+
+
 def facts_of(domain: Domain) -> Facts:
     """The facts of a domain, and those of the task of a benchmark that it is, if it is one."""
     data, words = FACTS[domain.kind](domain)
@@ -76,11 +103,3 @@ def facts_of(domain: Domain) -> Facts:
         data |= {"task": FOLDER + name, "learned": task.learned, "constructed": task.constructed}
         data |= {"proved": task.proved}
     return data, words
-
-
-FACTS: dict[str, Callable[[Any], Facts]] = {
-    Algebra.kind: _of_algebra,
-    Machine.kind: _of_machine,
-    SpanMachine.kind: _of_span_machine,
-    Integers.kind: _of_integers,
-}

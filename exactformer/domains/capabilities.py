@@ -14,7 +14,7 @@ IN_WORDS = {"depth": "", "log": " by the logarithm", "plain": " in plain notatio
 
 
 OF_OTHERS = frozenset(
-    {"machine", "span-machine", "integers"}
+    {"machine", "span-machine", "integers", "rearrange", "square-root"}
 )  # layers of domains that are no algebras
 
 

@@ -13,10 +13,14 @@ from exactformer.domains.chomsky import CHOMSKY, FOLDER, PREFIX, TASKS
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import INTEGERS, Integers
+from exactformer.domains.little_endian import LITTLE_ENDIAN, LittleEndian
 from exactformer.domains.machine_catalog import MACHINES, SPAN_MACHINES
 from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
+from exactformer.domains.rearrangement_catalog import REARRANGEMENTS
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SQUARE_ROOTS, SquareRoot
 
 
 @cache
@@ -156,6 +160,9 @@ RESERVED: dict[str, Callable[[str], bool]] = {
     Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
     Machine.kind: lambda name: name in MACHINES,
     SpanMachine.kind: lambda name: name in SPAN_MACHINES,
+    Rearrangement.kind: lambda name: name in REARRANGEMENTS,
+    LittleEndian.kind: lambda name: name in LITTLE_ENDIAN,
+    SquareRoot.kind: lambda name: name in SQUARE_ROOTS,
     Integers.kind: lambda name: name.split("-")[0] == Integers.kind,
 }
 
@@ -168,8 +175,15 @@ def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
 
 def find_domain(name: str) -> Domain:
     """Find what is built in, or a variant of an algebra, by its name."""
-    others: Mapping[str, Callable[[], Domain]]
-    others = {**MACHINES, **SPAN_MACHINES, **INTEGERS, **CHOMSKY}
+    others: Mapping[str, Callable[[], Domain]] = {
+        **MACHINES,
+        **SPAN_MACHINES,
+        **INTEGERS,
+        **LITTLE_ENDIAN,
+        **REARRANGEMENTS,
+        **SQUARE_ROOTS,
+        **CHOMSKY,
+    }
     if name.startswith(FOLDER) and name not in others:
         task = name.removeprefix(FOLDER)
         raise ValueError(
@@ -194,7 +208,16 @@ def find_algebra(name: str) -> Algebra:
         median, parts = ("mean", parts[1:]) if parts[:1] == ["mean"] else ("lower", parts)
         operators = tuple(part.upper() for part in parts) or LISTOPS_OPERATORS
         return listops(fan_in, median, operators)
-    known = [*BUILT_IN, *MACHINES, *SPAN_MACHINES, Integers.kind, f"{FOLDER}TASK"]
+    known = [
+        *BUILT_IN,
+        *MACHINES,
+        *SPAN_MACHINES,
+        Integers.kind,
+        *LITTLE_ENDIAN,
+        *REARRANGEMENTS,
+        *SQUARE_ROOTS,
+        f"{FOLDER}TASK",
+    ]
     hint = suggestion(name, [*known, *INTEGERS, *CHOMSKY]) or (
         "; variants are named like arithmetic-mod-7, listops-10-mean or "
         "listops-any-max-min-first-last"

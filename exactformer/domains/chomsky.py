@@ -1,8 +1,9 @@
 """Tasks of the Chomsky-hierarchy benchmark, with symbols as the benchmark numbers them.
 
 The benchmark is that of "Neural Networks and the Chomsky Hierarchy" (Delétang et al. 2022). The
-domain of a task is found by the benchmark's name for it, `chomsky/parity_check`; its own name, in
-files, is `chomsky-parity-check`. A text is a row of numbers: `0 1 1`.
+domain of a task is found by the benchmark's name for it, `chomsky/parity_check`. Six of the fifteen
+are defined here, whose own names, in files, are such as `chomsky-parity-check`; the others are
+built in under names of theirs, such as `reverse-string`. A text is a row of numbers: `0 1 1`.
 
 In expressions these numbers are other spellings of what they stand for, as `AND` is of `&`: also of
 the parentheses. So texts of the benchmark and `(1+2)` are one language with one grammar, and an
@@ -15,11 +16,21 @@ from typing import NamedTuple
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.domain import Domain
+from exactformer.domains.little_endian import binary_addition, binary_multiplication
 from exactformer.domains.machines import Machine
 from exactformer.domains.precedence import Level
+from exactformer.domains.rearrangement_catalog import (
+    bucket_sort,
+    duplicate_string,
+    missing_duplicate_string,
+    odds_first,
+    reverse_string,
+    stack_manipulation,
+)
+from exactformer.domains.square_roots import compute_sqrt
 
 FOLDER = "chomsky/"  # before the name of a task
-PREFIX = "chomsky-"  # before the name of its domain
+PREFIX = "chomsky-"  # before the name of the domain of a task that is defined here
 MODULUS = 5
 NONE = "?"  # the value of an equation that not exactly one x solves
 
@@ -177,6 +188,7 @@ class Task(NamedTuple):
 
 _BY_FUTURES = "`train`: states are named by the answers to short texts that are asked for"
 _IN_STAGES = "`train`: spans from expressions of depth 1 and 2, levels from texts of up to 5 tokens"
+_NOTHING = "nothing"
 
 TASKS: Mapping[str, Task] = {  # by the benchmark's name
     "even_pairs": Task(
@@ -215,11 +227,75 @@ TASKS: Mapping[str, Task] = {  # by the benchmark's name
         "an algebra of 26 values in plain notation: the 25 linear forms in x, and no solution",
         "every equation, of any depth and length, however often x occurs: 10,167 cases",
     ),
+    "stack_manipulation": Task(
+        stack_manipulation,
+        _NOTHING,
+        "a rearrangement: what no later height of the stack is below, the last one first",
+        "every stack with every text of actions, of any length: 6 cases",
+    ),
+    "reverse_string": Task(
+        reverse_string,
+        _NOTHING,
+        "a rearrangement: a symbol is written at its rank from the end",
+        "every text of `0` and `1`, of any length: 2 cases",
+    ),
+    "duplicate_string": Task(
+        duplicate_string,
+        _NOTHING,
+        "a rearrangement: a symbol is written at its rank, and at that plus the length",
+        "every text of `0` and `1`, of any length: 2 cases",
+    ),
+    "missing_duplicate_string": Task(
+        missing_duplicate_string,
+        _NOTHING,
+        "a rearrangement: the symbols at one place of both halves are one bag",
+        "every text of two halves that agree but where a bit is missing: 5 cases",
+    ),
+    "odds_first": Task(
+        odds_first,
+        _NOTHING,
+        "a rearrangement: a counting sort by the rank modulo 2",
+        "every text of `0` and `1`, of any length: 2 cases",
+    ),
+    "bucket_sort": Task(
+        bucket_sort,
+        _NOTHING,
+        "a rearrangement: a counting sort by the symbol",
+        "every text of `0` to `4`, of any length: 5 cases",
+    ),
+    "binary_addition": Task(
+        binary_addition,
+        _NOTHING,
+        "a sum of `integers-2` in another spelling, in one iteration",
+        "every two numbers, of any length: 36 cases",
+    ),
+    "binary_multiplication": Task(
+        binary_multiplication,
+        _NOTHING,
+        "a product of `integers-2` in another spelling, in an iteration for each bit of one number",
+        "every two numbers, of any length: 43 cases",
+    ),
+    "compute_sqrt": Task(
+        compute_sqrt,
+        _NOTHING,
+        "the method on paper, in an iteration for each bit of the root",
+        "every number, of any length: 112 cases",
+    ),
 }
 
-# By the benchmark's name behind the name of a folder, and by the domain's own.
+OWN = (
+    even_pairs,
+    parity_check,
+    cycle_navigation,
+    modular_arithmetic,
+    modular_arithmetic_brackets,
+    solve_equation,
+)
+
+# By the benchmark's name behind the name of a folder, and by the own name of those defined here.
 CHOMSKY: Mapping[str, Callable[[], Domain]] = {
-    name: task.domain for key, task in TASKS.items() for name in (FOLDER + key, own_name(key))
+    **{FOLDER + key: task.domain for key, task in TASKS.items()},
+    **{own_name(domain.__name__): domain for domain in OWN},
 }
 
 

@@ -11,6 +11,7 @@ from exactformer.domains.bounds import LONGEST_TEXT, require
 
 PART = 1 << 22  # bytes of a file that are read at once
 SHOWN = 40  # characters of a value that a message shows
+FEW = 8  # symbols that a message lists
 LONGEST_WORD = 100  # characters of a word for which another one that may have been meant is sought
 LARGEST_NUMBER = 1e300  # excludes infinity and NaN, and fits into a float
 
@@ -71,6 +72,15 @@ def expect(value: object, kind: type | tuple[type, ...], expected: str) -> None:
 def listed(words: Sequence[str], last: str = "or") -> str:
     """Words joined as in a sentence: `a, b or c`."""
     return f" {last} ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words)
+
+
+def a_few(symbols: Sequence[str]) -> str:
+    """A few symbols, for a message."""
+    if not symbols:
+        return "nothing"
+    if len(symbols) > FEW:
+        return f"one of {' '.join(symbols[:FEW])} ... ({len(symbols)} in all)"
+    return listed(symbols)
 
 
 def suggestion(word: object, known: Iterable[str]) -> str:

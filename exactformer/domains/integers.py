@@ -12,11 +12,11 @@ which are tokens that only the layer writes (`model/integers.py`).
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,8 @@ class Integers(Domain):
     name: str
     base: int
 
+    nests: ClassVar[bool] = True  # if not, numerals may have zeros on top, and no operand is a span
+
     @cached_property
     def vocabulary(self) -> tuple[str, ...]:
         kept = (f"{digit}'" for digit in self.digits)
@@ -67,6 +69,15 @@ class Integers(Domain):
     def first_operator(self) -> int:
         """Token id of the first operator; digits have the ids from FIRST_VALUE up to it."""
         return FIRST_VALUE + self.base
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """The operators of its texts."""
+        return OPERATORS
+
+    def operator_id(self, symbol: str) -> int:
+        """Token id of an operator, however it is spelled."""
+        return self.first_operator + OPERATORS.index(symbol)
 
     @property
     def none(self) -> int:
@@ -210,6 +221,10 @@ class Integers(Domain):
                 for a in self.every(left):
                     for b in self.every(length - 3 - left):
                         yield (OPEN, *a, o, *b, CLOSE)
+
+    def span(self, a: Sequence[int], operator: int, b: Sequence[int]) -> tuple[int, ...]:
+        """The text of a span with these operands."""
+        return (OPEN, *a, operator, *b, CLOSE)
 
     def most_iterations(self, ids: Ids) -> int:
         """An upper bound on the layer's iterations. Spans of one depth take theirs at once: a

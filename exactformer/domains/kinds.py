@@ -10,11 +10,15 @@ from exactformer.domains.data import Place
 from exactformer.domains.definition import DefinitionError, algebra_of_data, read_toml
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 
 KINDS: dict[str, type[Domain]] = {
-    kind.kind: kind for kind in (Algebra, Machine, SpanMachine, Integers)
+    kind.kind: kind
+    for kind in (Algebra, Machine, SpanMachine, Integers, LittleEndian, Rearrangement, SquareRoot)
 }
 
 

@@ -31,17 +31,21 @@ from typing import Any, Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.bounds import LONGEST_SYMBOL, MOST_STATES, MOST_VALUES, require
-from exactformer.domains.data import Place, listed, show, suggestion
+from exactformer.domains.bounds import MOST_STATES, MOST_VALUES, require
+from exactformer.domains.data import Place, a_few, show, suggestion
 from exactformer.domains.domain import Domain, Ids, Lengths, TokenType
 from exactformer.domains.lexicon import Characters, Lexicon
-from exactformer.domains.symbols import NAME_IN_WORDS, is_name, symbol_fault
+from exactformer.domains.symbols import (
+    NAME_IN_WORDS,
+    is_name,
+    require_distinct,
+    symbol_fault,
+)
 
 Read = Literal["left", "right"]
 
 END = "$"  # the token behind the last symbol, at which a machine that answers at the end answers
 NO_STATE = -1  # in place of a state: the symbol is not allowed here
-SHOWN = 8  # symbols that a message lists
 
 Ints = NDArray[np.int64]
 State = TypeVar("State", bound=Hashable)
@@ -201,20 +205,20 @@ class Machine(ReadByMachine):
 
     def first_error(self, ids: list[int], words: list[str]) -> tuple[int, str] | None:
         if not ids:
-            return 0, f"expected {_some(self.symbols)}, {{found}}"
+            return 0, f"expected {a_few(self.symbols)}, {{found}}"
         state, backwards = self.start, self.read == "right"
         for step, token in enumerate(reversed(ids) if backwards else ids):
             place = len(ids) - 1 - step if backwards else step
             if not 0 <= token < len(self.symbols):
-                return place, f"expected {_some(self.symbols)}, {{found}}"
+                return place, f"expected {a_few(self.symbols)}, {{found}}"
             following = self.transitions[state][token]
             if following == NO_STATE:
-                return place, f"expected {_some(self._allowed(state))}, {{found}}"
+                return place, f"expected {a_few(self._allowed(state))}, {{found}}"
             state = following
         if self.answers_at_end and self.outputs[state] is None:
             before = " before the first symbol" if backwards else ""
             place = 0 if backwards else len(ids)
-            return place, f"expected {_some(self._allowed(state))}{before}, {{found}}"
+            return place, f"expected {a_few(self._allowed(state))}{before}, {{found}}"
         return None
 
     def _allowed(self, state: int) -> list[str]:
@@ -327,7 +331,7 @@ class Machine(ReadByMachine):
         symbols = tuple(place.text() for place in top["symbols"].items(MOST_VALUES))
         states = tuple(place.text() for place in top["states"].items(MOST_STATES))
         for name, words in {"symbols": symbols, "states": states}.items():
-            _require_distinct(name, words)
+            require_distinct(name, words)
         number = {state: i for i, state in enumerate(states)}
         partial = "partial" in top and top["partial"].flag()
         end = isinstance(top["outputs"].value, dict) and any(
@@ -379,7 +383,7 @@ class Machine(ReadByMachine):
         for name, words in {"symbols": self.symbols, "states": self.states}.items():
             if not words:
                 raise ValueError(f"{name}: expected some, found none")
-            _require_distinct(name, words)
+            require_distinct(name, words)
         if self.read not in get_args(Read):
             raise ValueError(f"read: expected left or right, found {show(self.read)}")
         if self.start not in range(len(self.states)):
@@ -436,25 +440,3 @@ class Machine(ReadByMachine):
 
 def _as_tuples(part: Any) -> Any:
     return tuple(map(_as_tuples, part)) if isinstance(part, list | tuple) else part
-
-
-def _require_distinct(name: str, words: Sequence[str]) -> None:
-    seen: set[str] = set()
-    for i, word in enumerate(words):
-        if not word or len(word) > LONGEST_SYMBOL or not word.isprintable():
-            raise ValueError(
-                f"{name}[{i}]: expected 1 to {LONGEST_SYMBOL} characters that can be seen, "
-                f"found {show(word)}"
-            )
-        if word in seen:
-            raise ValueError(f"{name}[{i}]: {show(word)} is there twice")
-        seen.add(word)
-
-
-def _some(symbols: Sequence[str]) -> str:
-    """A few symbols, for a message."""
-    if not symbols:
-        return "nothing"
-    if len(symbols) > SHOWN:
-        return f"one of {' '.join(symbols[:SHOWN])} ... ({len(symbols)} in all)"
-    return listed(symbols)

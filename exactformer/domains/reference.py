@@ -7,16 +7,22 @@ program is evaluated statement by statement, each after those that it uses.
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
+from math import isqrt
+from typing import Any
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Operator
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
 from exactformer.domains.integers import NONE, Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.numerals import to_integer, to_numeral
 from exactformer.domains.program import Program
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 
 
 def evaluate(expression: Expression) -> str:
@@ -127,11 +133,85 @@ def _of_integers(expression: Expression) -> str:
     return NONE if value is None else to_numeral(value, domain.base)
 
 
+def _of_little_endian(expression: Expression) -> str:
+    """The sum or product, by Python's integers, of numerals that are written from their end."""
+    domain = expression.domain
+    assert isinstance(domain, LittleEndian)
+    a, b = (
+        to_integer(numeral[::-1], domain.base) for numeral in str(expression).split(domain.between)
+    )
+    return to_numeral(ARITHMETIC[domain.operator](a, b), domain.base)[::-1] + domain.end
+
+
+def _of_square_root(expression: Expression) -> str:
+    """The floor of the root by Python's integers, with half as many bits."""
+    bits = str(expression)
+    return f"{isqrt(int(bits, 2)):0{(len(bits) + 1) // 2}b}"
+
+
+def _of_rearrangement(expression: Expression) -> str:
+    """The symbols of a text in the order of its domain."""
+    domain = expression.domain
+    assert isinstance(domain, Rearrangement)
+    symbols = [domain.vocabulary[token] for token in expression.ids.tolist()]
+    written = {tuple(sorted(bag.split())): symbol for bag, symbol in domain.writes}
+    found = ARRANGED[domain.order](domain, symbols, written)
+    return ("" if domain.packs else " ").join(found)
+
+
+Written = Mapping[tuple[str, ...], str]  # by the symbols that come together
+
+
+def _one_by_one(arrange: Callable[[Rearrangement, list[str]], list[str]]) -> Any:
+    """An arrangement of the symbols that are not skipped, each written as what is due for it."""
+
+    def arranged(domain: Rearrangement, symbols: list[str], written: Written) -> list[str]:
+        kept = [symbol for symbol in symbols if (symbol,) in written]
+        return [written[symbol,] for symbol in arrange(domain, kept)]
+
+    return arranged
+
+
+def _class_of(domain: Rearrangement, symbol: str) -> int:
+    return next(i for i, symbols in enumerate(domain.classes) if symbol in symbols)
+
+
+def _left_on_stack(domain: Rearrangement, symbols: list[str], written: Written) -> list[str]:
+    stack: list[str] = []
+    for symbol in symbols:
+        if (symbol,) in written:
+            stack.append(written[symbol,])
+        elif stack:
+            stack.pop()
+    return [*reversed(stack), str(domain.end)]
+
+
+def _in_pairs(domain: Rearrangement, symbols: list[str], written: Written) -> list[str]:
+    paired = {symbol for bag in written for symbol in bag}
+    kept = [symbol for symbol in symbols if symbol in paired]
+    half = len(kept) // 2
+    pairs = zip(kept[:half], kept[half:], strict=True)
+    return [symbol for pair in pairs if (symbol := written[tuple(sorted(pair))])]
+
+
+ARRANGED: dict[str, Callable[[Rearrangement, list[str], Written], list[str]]] = {  # by order
+    "same": _one_by_one(lambda domain, kept: kept),
+    "reversed": _one_by_one(lambda domain, kept: kept[::-1]),
+    "twice": _one_by_one(lambda domain, kept: kept + kept),
+    "alternate": _one_by_one(lambda domain, kept: kept[1::2] + kept[::2]),
+    "sorted": _one_by_one(lambda domain, kept: sorted(kept, key=partial(_class_of, domain))),
+    "stack": _left_on_stack,
+    "halves": _in_pairs,
+}
+
 REFERENCES = {  # by the kind of domain
     Algebra.kind: _of_algebra,
     Machine.kind: _of_machine,
     SpanMachine.kind: _of_span_machine,
     Integers.kind: _of_integers,
+    LittleEndian.kind: _of_little_endian,
+    Rearrangement.kind: _of_rearrangement,
+    SquareRoot.kind: _of_square_root,
 }
 
 

@@ -27,13 +27,21 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
-from exactformer.domains.integer_sampling import draw_integers
+from exactformer.domains.integer_sampling import (
+    draw_integers,
+    draw_little_endian,
+    draw_square_roots,
+)
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machine_sampling import draw_spans, draw_texts
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangement_sampling import draw_rearranged
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.reference import evaluate
 from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.span_sampling import arities_of, span
+from exactformer.domains.square_roots import SquareRoot
 
 Ints = NDArray[np.int64]
 
@@ -280,4 +288,7 @@ DRAWN: dict[str, Drawn] = {  # by the kind of domain
     Machine.kind: Drawn("length", 20, (), draw_texts),  # the check names texts that are wrong
     SpanMachine.kind: Drawn("depth", 2, (), draw_spans),
     Integers.kind: Drawn("depth", 2, (2, 3), draw_integers),
+    LittleEndian.kind: Drawn("length", 20, (), draw_little_endian),
+    Rearrangement.kind: Drawn("length", 20, (), draw_rearranged),
+    SquareRoot.kind: Drawn("length", 20, (), draw_square_roots),
 }

@@ -2,8 +2,10 @@
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from exactformer.domains.bounds import LONGEST_NAME, LONGEST_SYMBOL
+from exactformer.domains.data import show
 
 # Token ids of every vocabulary, as in the paper's Sigma: `(`, `)`, the values, the operators.
 OPEN, CLOSE, FIRST_VALUE = 0, 1, 2
@@ -34,3 +36,17 @@ def symbol_fault(symbol: str) -> str | None:
     if unicodedata.category(symbol[0]).startswith("M"):
         return "begins with a mark that combines with the character before it"
     return None
+
+
+def require_distinct(name: str, words: Sequence[str]) -> None:
+    """Raise a ValueError unless the words of a field can be seen, and none is there twice."""
+    seen: set[str] = set()
+    for i, word in enumerate(words):
+        if not word or len(word) > LONGEST_SYMBOL or not word.isprintable():
+            raise ValueError(
+                f"{name}[{i}]: expected 1 to {LONGEST_SYMBOL} characters that can be seen, "
+                f"found {show(word)}"
+            )
+        if word in seen:
+            raise ValueError(f"{name}[{i}]: {show(word)} is there twice")
+        seen.add(word)

@@ -21,10 +21,18 @@ from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra, Opera
 from exactformer.domains.bounds import MOST_CASES
 from exactformer.domains.data import suggestion
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 from exactformer.domains.units import slots_of, units_of
-from exactformer.model import construct_integers, construct_machine
+from exactformer.model import (
+    construct_integers,
+    construct_machine,
+    construct_rearrange,
+    construct_square_root,
+)
 from exactformer.model.circuit import Feedforward, Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
@@ -322,4 +330,7 @@ MAKERS: dict[str, Callable[[Any, str | None, bool], tuple[str, Gated]]] = {
     Machine.kind: construct_machine.for_texts,
     SpanMachine.kind: construct_machine.for_spans,
     Integers.kind: construct_integers.made,
+    LittleEndian.kind: construct_integers.made,
+    Rearrangement.kind: construct_rearrange.made,
+    SquareRoot.kind: construct_square_root.made,
 }

@@ -48,7 +48,7 @@ def gates(domain: Integers) -> Tensor:
     G_N[FIRST_VALUE : domain.first_operator] = G_N[domain.none] = 1
     G_N[operators] = G_N[OPEN] = G_N[CLOSE] = -1
     G_O[operators] = 1
-    G_F[domain.token_ids["*"]] = 1
+    G_F[domain.operator_id("*")] = 1
     return all_gates
 
 
@@ -71,7 +71,7 @@ def _first_reading(domain: Integers) -> Iterator[Case]:
     digits = [*range(FIRST_VALUE, FIRST_VALUE + B)]
     maybe = [[], *([digit] for digit in digits)]
     for symbol in OPERATORS:
-        o = domain.token_ids[symbol]
+        o = domain.operator_id(symbol)
         for a, b in [*product(digits, [none]), *product([none], [*digits, none])]:
             yield [a], [b, o], 0, none, done
         for a, b in [*product(maybe, [[]]), *product([[]], maybe[1:])]:

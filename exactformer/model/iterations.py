@@ -67,6 +67,8 @@ COSTS: dict[str, Cost] = {  # by layer
     "integers": Cost(
         lambda text: _integers(text).most_iterations(text.ids), lambda text: _integers(text).base
     ),
+    "square-root": Cost(lambda text: (len(text) + 1) // 2, lambda text: 1),
+    "rearrange": Cost(lambda text: 1, lambda text: 0),
 }
 
 

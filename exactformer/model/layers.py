@@ -13,7 +13,16 @@ from torch import Tensor
 
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
-from exactformer.model import circuit, integers, machine, precedence, span_machine, speculate
+from exactformer.model import (
+    circuit,
+    integers,
+    machine,
+    precedence,
+    rearrange,
+    span_machine,
+    speculate,
+    square_root,
+)
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
 
@@ -97,6 +106,12 @@ LAYERS: dict[str, Layer] = {
         taps=("A", "P", "ids", "place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
         flat=frozenset({"place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
     ),
+    "square-root": Layer(
+        square_root.steps,
+        taps=("P", "rank", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
+        flat=frozenset({"rank", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
+    ),
+    "rearrange": Layer(rearrange.steps, taps=("P", "A", "key", "H", "Y", "X")),
 }
 
 

@@ -9,14 +9,19 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 from exactformer.model.circuit import Weights
 from exactformer.model.feedforward import MLP, Table, Units
 from exactformer.model.gated import Gated
 from exactformer.model.integers import IntegerWeights
 from exactformer.model.machine import MachineWeights
+from exactformer.model.rearrange import RearrangeWeights
 from exactformer.model.span_machine import SpanMachineWeights
+from exactformer.model.square_root import SquareRootWeights
 from exactformer.weights.file import WeightFile
 from exactformer.weights.tensors import CONTENTS, FEEDFORWARDS, Arrays, TensorSpec, feedforward_of
 
@@ -25,6 +30,9 @@ WEIGHTS: dict[str, Callable[..., Any]] = {  # by the kind of domain
     Machine.kind: MachineWeights,
     SpanMachine.kind: SpanMachineWeights,
     Integers.kind: IntegerWeights,
+    LittleEndian.kind: IntegerWeights,
+    Rearrangement.kind: RearrangeWeights,
+    SquareRoot.kind: SquareRootWeights,
 }
 
 

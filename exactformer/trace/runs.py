@@ -13,7 +13,16 @@ from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
-from exactformer.trace import depth, integers, machines, plain, span_machines, spans
+from exactformer.trace import (
+    depth,
+    integers,
+    machines,
+    plain,
+    rearrangements,
+    span_machines,
+    spans,
+    square_roots,
+)
 from exactformer.trace.shown import EMPTY_POSITION, Explained, Trace
 
 # What an iteration was, by the name of the layer: from the domain, the layer's own step, and the
@@ -25,6 +34,8 @@ EXPLAINED: dict[str, Callable[[Any, Any, list[str], list[str]], Explained]] = {
     "machine": machines.explain,
     "span-machine": span_machines.explain,
     "integers": integers.explain,
+    "square-root": square_roots.explain,
+    "rearrange": rearrangements.explain,
 }
 
 

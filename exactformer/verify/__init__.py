@@ -51,8 +51,9 @@ another's units. What remains is that numbers are whole and exact: counts of ope
 number format goes (`most_operands`; the model refuses a longer span), and the units' sums in
 float64.
 
-Machines, over texts and over spans, are another kind of domain, with a check of their own:
-`machine.py` has the argument. It is not in Coq.
+Machines, over texts and over spans, integers, square roots and rearrangements are other kinds of
+domains, with checks of their own: `machine.py`, `integers.py`, `square_roots.py` and
+`rearrangements.py` have the arguments. They are not in Coq.
 
 In plain notation the layer counts the parentheses that precedence stands for, and shows the weights
 each operator by itself, as a span of the infix notation: those are the cases then. What is left is
@@ -80,10 +81,13 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
     with brute force and with other settings, `attacks/` on other machines); for iterations by the
     logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`, and for plain notation
     also of `model/levels.py` and `precedence.py`; for machines of `model/reading.py`, `scan.py`,
-    `machine.py` and `span_machine.py` instead;
+    `machine.py` and `span_machine.py` instead, and for rearrangements of `reading.py` and
+    `rearrange.py`, for integers and roots of `reading.py`, `integers.py` and `square_root.py`;
   - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means, and in plain
     notation `domains/plain_grammar.py`; for machines `domains/machines.py` and `span_machines.py`,
-    which also say what a definition means, and `machine_catalog.py` for built-in names.
+    which also say what a definition means, and `machine_catalog.py` for built-in names; for
+    rearrangements `domains/rearrangements.py` and `rearrangement_catalog.py`, for numbers
+    `integers.py`, `little_endian.py` and `square_roots.py` there.
 The engine adds `engine/`. Its tables are read off the weights by running them or, where the same
 weights were certified before, built of the algebra's values, which are the same by the certificate;
 tests and attacks compare it with the parser and the model. Training, the search for

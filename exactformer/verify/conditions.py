@@ -10,10 +10,13 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, OPEN, Algebra
 from exactformer.domains.domain import Domain
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 from exactformer.domains.units import slots_of
-from exactformer.verify import integers, machine
+from exactformer.verify import integers, machine, rearrangements, square_roots
 from exactformer.verify.findings import Findings
 from exactformer.verify.levels import check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
@@ -173,4 +176,7 @@ CHECKS: dict[str, Callable[[Any, Sequence[tuple[Arrays, str | None]]], list[Find
     Machine.kind: machine.check,
     SpanMachine.kind: machine.check_spans,
     Integers.kind: integers.check,
+    LittleEndian.kind: integers.check,
+    Rearrangement.kind: rearrangements.check,
+    SquareRoot.kind: square_roots.check,
 }

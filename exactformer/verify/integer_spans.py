@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from exactformer.domains.bounds import MOST_SPAN_PAIRS, require
-from exactformer.domains.integers import OPERATORS, Integers
+from exactformer.domains.integers import Integers
 from exactformer.domains.numerals import to_numeral
 from exactformer.domains.symbols import CLOSE, FIRST_VALUE, OPEN
 from exactformer.verify.integer_tables import ASKED, NOTHING, Hypotheses, Left, Tables
@@ -99,12 +99,12 @@ class _Spans:
 
     def starts(self) -> list[Pair]:
         found = []
-        for symbol in OPERATORS:
+        for symbol in self.domain.operators:
             start = Pair(symbol, None, False, 0, 0, BEFORE, BEFORE, 0, self.nothing)
             if symbol != "*":
                 found.append(start)
                 continue
-            for token in (*self.digits, self.domain.none):
+            for token in (*self.digits, *([self.domain.none] if self.domain.nests else [])):
                 found.append(start._replace(taken=token, right=PAST))
             for token in self.digits:
                 found.append(start._replace(taken=token, later=True, right=FIRST))
@@ -126,8 +126,9 @@ class _Spans:
             return [(None, ENDED)]
         if now == BEFORE:
             first: list[tuple[int | None, int]] = [(token, MAY_END) for token in self.digits]
-            return [*first, (self.domain.none, ENDED)] if none else first
-        more = [(token, GOES_ON if token == FIRST_VALUE else MAY_END) for token in self.digits]
+            return [*first, (self.domain.none, ENDED)] if none and self.domain.nests else first
+        on_top = MAY_END if not self.domain.nests else GOES_ON  # behind 0, unless that is alone
+        more = [(token, on_top if token == FIRST_VALUE else MAY_END) for token in self.digits]
         return [(None, ENDED), *more] if now == MAY_END else [*more]
 
     def _accumulator(self, pair: Pair, a: int | None) -> list[tuple[int | None, int, bool]]:
@@ -152,7 +153,7 @@ class _Spans:
         second = pair.taken if pair.symbol == "*" else b
         bag = (
             (*([] if a is None else [a]), *([] if kept is None else [domain.first_kept + kept])),
-            (*([] if second is None else [second]), domain.token_ids[pair.symbol]),
+            (*([] if second is None else [second]), domain.operator_id(pair.symbol)),
         )
         word, found_kept, state = self.tables.read(bag, pair.state)
         expected, reference = self._reference(pair, a, second, kept if counts else None)
@@ -187,11 +188,14 @@ class _Spans:
         return Hypotheses(tuple(lefts), before.some or word > 0, none)
 
     def _goes_on(self, pair: Pair, a: int | None) -> bool:
-        """Whether what is written may be an accumulator: not that of a single digit 0."""
+        """Whether what is written may be an accumulator: not that of a single digit 0, unless
+        numerals may have zeros on top.
+        """
         if pair.symbol != "*" or pair.taken == self.domain.none:
             return False
         no_number = a == self.domain.none or pair.reference == DONE
-        return pair.later or no_number or pair.taken != FIRST_VALUE
+        alone = self.domain.nests and pair.taken == FIRST_VALUE
+        return pair.later or no_number or not alone
 
     def _reference(
         self, pair: Pair, a: int | None, second: int | None, kept: int | None
@@ -232,20 +236,20 @@ class _Spans:
                 if (found := self.product(pair.taken)) is None:
                     return Fault(label)
                 a, b = found
-        if len(places) > len(a) + len(b) + 3:  # more positions are needed on the way
+        if domain.nests and len(places) > len(a) + len(b) + 3:  # the way needs more positions
             padding = [FIRST_VALUE + 1, *[FIRST_VALUE] * len(places)]
-            plus, minus = (domain.token_ids[symbol] for symbol in "+-")
+            plus, minus = map(domain.operator_id, "+-")
             a = [OPEN, OPEN, *a, plus, *padding, CLOSE, minus, *padding, CLOSE]
-        return Fault(label, (OPEN, *a, domain.token_ids[pair.symbol], *b, CLOSE))
+        return Fault(label, domain.span(a, domain.operator_id(pair.symbol), b))
 
     def _operand(self, places: list[int | None]) -> list[int]:
         """The tokens of an operand whose numeral begins with these places, the lowest first."""
         if places[0] is None:
             return []
         if places[0] == self.domain.none:
-            return [OPEN, FIRST_VALUE, self.domain.token_ids["-"], FIRST_VALUE + 1, CLOSE]
+            return [OPEN, FIRST_VALUE, self.domain.operator_id("-"), FIRST_VALUE + 1, CLOSE]
         tokens = [token for token in places if token is not None]
-        ends = len(tokens) < 2 or tokens[-1] != FIRST_VALUE
+        ends = len(tokens) < 2 or tokens[-1] != FIRST_VALUE or not self.domain.nests
         return [*([] if ends else [FIRST_VALUE + 1]), *reversed(tokens)]
 
     def _product(self, taken: int) -> tuple[list[int], list[int]] | None:

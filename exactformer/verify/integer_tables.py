@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from exactformer.domains.integers import OPERATORS, Integers
+from exactformer.domains.integers import Integers
 from exactformer.domains.symbols import FIRST_VALUE
 
 MANY = (0, 0, 0)  # three zeros that the reference is ahead, or more
@@ -102,8 +102,8 @@ def bags_of(domain: Integers) -> list[Bag]:
     kept = range(domain.first_kept, len(domain.vocabulary))
     one = [(), *((token,) for token in (*digits, none))]
     found: list[Bag] = []
-    for symbol in OPERATORS:
-        o = domain.token_ids[symbol]
+    for symbol in domain.operators:
+        o = domain.operator_id(symbol)
         if symbol == "*":
             found += [((*a, *k), (d, o)) for a, k, d in product(one, [(), *zip(kept)], digits)]
             found += [(a, (none, o)) for a in one]

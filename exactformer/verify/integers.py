@@ -17,6 +17,10 @@ of them or more, three in a product, behind the end of both numerals. There, and
 what is left for the start of the second reading must be the numeral of the value, or `?`.
 Accumulators must be the reference's, but for zeros on top.
 
+Numbers with their lowest digit first (`domains/little_endian.py`) are spans of one operator, read
+from their end. There numerals may have zeros on top, so that each may end at any digit, and no
+operand is a span, so that none is `?`.
+
 More is asked for than must hold: an accumulator of any digits stands beside any left operand, where
 only multiples of it do; and what is written may be late by one digit only. So weights that are
 right might be refused, and the verdict on them is "undecided".
@@ -71,15 +75,18 @@ def _gates(domain: Integers, arrays: Arrays) -> dict[str, bool]:
     depth = np.zeros(len(domain.vocabulary), dtype=int)
     depth[OPEN], depth[CLOSE] = 1, -1
     brackets = [OPEN, CLOSE]
-    operators = slice(domain.first_operator, domain.none)
-    digits = [*range(FIRST_VALUE, domain.first_operator), domain.none]
-    folding = domain.token_ids["*"]
-    others = [token for token in range(domain.first_operator, domain.none) if token != folding]
+    operators = [*map(domain.operator_id, domain.operators)]
+    digits = [*range(FIRST_VALUE, domain.first_operator), *([domain.none] if domain.nests else [])]
+    folding = [domain.operator_id(symbol) for symbol in domain.operators if symbol == "*"]
+    others = [token for token in operators if token not in folding]
+    kept = range(domain.first_kept, len(domain.vocabulary)) if folding else ()
+    seen = [*brackets, *digits, *operators, *kept]
     numerals = (G_N[digits] > 0).all() and (G_N[operators] < 0).all() and (G_N[brackets] <= 0).all()
     sent = (G_O[operators] > 0).all() and not G_O[[OPEN, *digits]].any() and G_O[CLOSE] <= 0
-    folds = G_F[folding] > 0 and (G_F[others] <= 0).all() and not G_F[[*brackets, *digits]].any()
+    folds = (G_F[folding] > 0).all() and (G_F[others] <= 0).all()
+    folds = folds and not G_F[[*brackets, *digits]].any()
     return {
-        "the gate of depth is +1 on '(', -1 on ')', 0 elsewhere": bool((depth == G_PE).all()),
+        "the gate of depth is +1 on '(', -1 on ')', 0 elsewhere": bool((depth == G_PE)[seen].all()),
         "that of numerals is positive on digits and '?' only, negative on operators": bool(
             numerals
         ),

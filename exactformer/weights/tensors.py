@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.bounds import MOST_CASES, MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
 from exactformer.domains.integers import Integers
+from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine, ReadByMachine
+from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
+from exactformer.domains.square_roots import SquareRoot
 from exactformer.domains.units import slots_of
 
 Arrays = dict[str, NDArray]  # tensors by name
@@ -152,11 +155,33 @@ def _integer_sizes(domain: Integers, arrays: Arrays) -> Sizes:
 INTEGER_GATES = {  # `model/integers.py`
     name: TensorSpec("tokens", "int8", "float32") for name in ("G_PE", "G_N", "G_O", "G_F")
 }
+SQUARE_ROOT_GATES = {  # `model/square_root.py`
+    name: TensorSpec("tokens", "int8", "float32") for name in ("G_T", "G_A", "G_B", "G_M")
+}
 MACHINE_GATES = {"G_K": TensorSpec("tokens", "int8", "float32")}  # `model/machine.py`
 SPAN_MACHINE_GATES = {"G_PE": TensorSpec("tokens", "int8", "float32")}  # `model/span_machine.py`
 
 
-def _machine_sizes(machine: ReadByMachine | Integers, arrays: Arrays) -> Sizes:
+REARRANGEMENT_GATES = {  # `model/rearrange.py`
+    "G_K": TensorSpec("tokens", "int8", "float32"),
+    "G_C": TensorSpec("tokens", "int16", "int64", optional=True),
+}
+
+
+def _rearrangement_sizes(domain: Rearrangement, arrays: Arrays) -> Sizes:
+    """The sizes of tensors for a rearrangement: the feedforward gets a token, or two, and gives
+    one.
+    """
+    if feedforward_of(arrays) == "units":
+        raise ValueError(f"expected a perceptron or a table for {domain.name!r}, found units")
+    if (found := "G_C" in arrays) != (domain.counted is not None):
+        there = "there is one" if found else "there is none"
+        raise ValueError(f"tensor G_C: the order {domain.order}, and {there}")
+    D = len(domain.vocabulary)
+    return {"tokens": D, "D": D, "S*D": D}
+
+
+def _machine_sizes(machine: ReadByMachine | Integers | SquareRoot, arrays: Arrays) -> Sizes:
     """The sizes of tensors for a machine: the feedforward has an input and an output for each token
     and then for each state, of which there may be more than the machine has.
     """
@@ -178,4 +203,9 @@ CONTENTS = {  # by kind
     Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
     SpanMachine.kind: Contents(SPAN_MACHINE_GATES, _machine_sizes, lambda domain, arrays: None),
     Integers.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),
+    LittleEndian.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),
+    Rearrangement.kind: Contents(
+        REARRANGEMENT_GATES, _rearrangement_sizes, lambda domain, arrays: None
+    ),
+    SquareRoot.kind: Contents(SQUARE_ROOT_GATES, _machine_sizes, lambda domain, arrays: None),
 }
