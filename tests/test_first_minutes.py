@@ -239,8 +239,10 @@ def json_error(*arguments: str, stdin: bytes = b"") -> dict:
             {
                 "error": "Invalid value for 'DOMAIN': expected one of boolean, arithmetic, "
                 "listops, boolean-plain, arithmetic-plain, parity, even-pairs, cycle-5, compare, "
-                "flip-flop, s3, s5, folds, integers, or the path of a .toml file that defines one "
-                "(docs/own-algebras.md shows how), found 'bolean'; did you mean 'boolean'?"
+                "flip-flop, s3, s5, folds, integers, binary-addition, binary-multiplication, "
+                "reverse-string, duplicate-string, odds-first, bucket-sort, stack-manipulation, "
+                "missing-duplicate-string, compute-sqrt, or the path of a .toml file that defines "
+                "one (docs/own-algebras.md shows how), found 'bolean'; did you mean 'boolean'?"
             },
         ),
         (["evl"], {"error": "No such command 'evl'. Did you mean 'eval'?"}),

@@ -183,9 +183,9 @@ class _Pairs:
         self, start: Hashable, steps: Callable[..., Iterator[Step]], downwards: bool = False
     ) -> None:
         """Find all pairs of a reading, the nearest first, with their rows and faults."""
-        first: tuple[int, Hashable] = (0, start)
+        first = (0, start)
         before: dict[tuple[int, Hashable], tuple] = {first: ()}  # the pair before, and the step
-        waiting = deque([first])
+        waiting: deque[tuple[int, Hashable]] = deque([first])
         while waiting:
             require("pairs of states to go through", len(before), MOST_PAIRS)
             pair = waiting.popleft()
