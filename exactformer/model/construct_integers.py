@@ -126,8 +126,9 @@ def second_reading(domain: Integers) -> Iterator[Case]:
         yield [], [digit], NOTHING, digit, NOTHING
         yield [], [digit], NUMBER, digit, NOTHING
         yield [], [digit], BELOW_ZERO, none, NOTHING
-    yield [none], [], NOTHING, None, BELOW_ZERO
-    yield [], [none], NOTHING, none, NOTHING
+    for state in (NOTHING, NUMBER, BELOW_ZERO):
+        yield [none], [], state, None, BELOW_ZERO
+        yield [], [none], state, none, NOTHING
 
 
 def closed_form(H: Tensor, Y: Tensor) -> MLP:

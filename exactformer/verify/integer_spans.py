@@ -9,7 +9,7 @@ from exactformer.domains.bounds import MOST_SPAN_PAIRS, require
 from exactformer.domains.integers import OPERATORS, Integers
 from exactformer.domains.numerals import to_numeral
 from exactformer.domains.symbols import CLOSE, FIRST_VALUE, OPEN
-from exactformer.verify.integer_tables import ASKED, NOTHING, Hypotheses, Left, Tables
+from exactformer.verify.integer_tables import ASKED, NOTHING, Bag, Hypotheses, Left, Tables
 from exactformer.verify.rows import Fault
 
 MOST_FAULTS = 1_000  # that are told of
@@ -83,6 +83,8 @@ class Pair(NamedTuple):
 def wrong_spans(domain: Integers, tables: Tables) -> tuple[Fault, ...]:
     """Texts in which a span does not become its value, or a product does not take a digit."""
     reading = _Spans(domain, tables)
+    tables.read_words(sorted(reading.words()))
+    reading.nothing = Hypotheses((Left(),) * len(tables.starts))
     ways = [*follow(reading.starts(), reading.steps)]
     if reading.zeros_on_top and not ways:
         ways = [*follow(reading.starts(), reading.steps)]
@@ -94,7 +96,7 @@ class _Spans:
         self.domain, self.tables = domain, tables
         self.digits = range(FIRST_VALUE, domain.first_operator)
         self.zeros_on_top = False  # whether accumulators may have them beyond the reference's
-        self.nothing = Hypotheses((Left(),) * len(tables.starts))
+        self.nothing = Hypotheses(())
         self.advanced, self.product = cache(self._advanced), cache(self._product)
 
     def starts(self) -> list[Pair]:
@@ -110,15 +112,41 @@ class _Spans:
                 found.append(start._replace(taken=token, later=True, right=FIRST))
         return found
 
+    def words(self) -> set[int]:
+        """The numbers of all that the first reading may write, but for nothing."""
+        self.zeros_on_top, found = True, set()
+        seen = {pair: None for pair in self.starts()}
+        waiting = deque(seen)
+        while waiting:
+            require("pairs of states to go through", len(seen), MOST_SPAN_PAIRS)
+            pair = waiting.popleft()
+            for place, left, right, counts in self._places(pair):
+                bag, expected, reference = self._row(pair, place, counts)
+                word, _, state = self.tables.look(bag, pair.state)
+                found.add(word)
+                changed = {"state": state, "reference": reference, "left": left, "right": right}
+                if (following := pair._replace(**changed)) not in seen:
+                    seen[following] = None
+                    waiting.append(following)
+        self.zeros_on_top = False
+        return found - {0}
+
     def steps(self, pair: Pair) -> Iterator[tuple[tuple[Pair, Place], Any, Pair | None]]:
+        for place, left, right, counts in self._places(pair):
+            yield self._step(pair, place, left, right, counts)
+
+    def _places(self, pair: Pair) -> Iterator[tuple[Place, int, int, bool]]:
+        """The rows that may come next, where both numerals are then, and whether the accumulator's
+        digit is the reference's, too.
+        """
         if pair.symbol == "*":
             for a, left in self._numeral(pair.left, none=not pair.later):
                 for kept, right, counts in self._accumulator(pair, a):
-                    yield self._step(pair, Place(a, None, kept), left, right, counts)
+                    yield Place(a, None, kept), left, right, counts
             return
         for a, left in self._numeral(pair.left):
             for b, right in self._numeral(pair.right):
-                yield self._step(pair, Place(a, b, None), left, right)
+                yield Place(a, b, None), left, right, True
 
     def _numeral(self, now: int, none: bool = True) -> list[tuple[int | None, int]]:
         """Digits that a numeral may have at its next place, each with where it is then."""
@@ -148,14 +176,9 @@ class _Spans:
     def _step(
         self, pair: Pair, place: Place, left: int, right: int, counts: bool = True
     ) -> tuple[tuple[Pair, Place], Any, Pair | None]:
-        domain, (a, b, kept) = self.domain, place
-        second = pair.taken if pair.symbol == "*" else b
-        bag = (
-            (*([] if a is None else [a]), *([] if kept is None else [domain.first_kept + kept])),
-            (*([] if second is None else [second]), domain.token_ids[pair.symbol]),
-        )
+        a, b, kept = place
+        bag, expected, reference = self._row(pair, place, counts)
         word, found_kept, state = self.tables.read(bag, pair.state)
-        expected, reference = self._reference(pair, a, second, kept if counts else None)
         left_over = self.advanced(pair.left_over, expected, word)
         over = a is None and b is None and (kept is None or not counts)
         room = 3 if pair.later else 4
@@ -174,6 +197,16 @@ class _Spans:
             return label, row, None
         changed = {"state": state, "reference": reference, "left": left, "right": right}
         return label, row, pair._replace(**changed, behind=behind, left_over=left_over)
+
+    def _row(self, pair: Pair, place: Place, counts: bool) -> tuple[Bag, int, int | str]:
+        """The bag of a row, what is to be written there, and the reference's next state."""
+        domain, (a, b, kept) = self.domain, place
+        second = pair.taken if pair.symbol == "*" else b
+        bag = (
+            (*([] if a is None else [a]), *([] if kept is None else [domain.first_kept + kept])),
+            (*([] if second is None else [second]), domain.token_ids[pair.symbol]),
+        )
+        return bag, *self._reference(pair, a, second, kept if counts else None)
 
     def _advanced(self, before: Hypotheses, expected: int, word: int) -> Hypotheses:
         """The hypotheses after one more row, in which a word is written."""
