@@ -82,22 +82,31 @@ class Pair(NamedTuple):
 
 def wrong_spans(domain: Integers, tables: Tables) -> tuple[Fault, ...]:
     """Texts in which a span does not become its value, or a product does not take a digit."""
-    reading = _Spans(domain, tables)
-    tables.read_words(sorted(reading.words()))
-    reading.nothing = Hypotheses((Left(),) * len(tables.starts))
-    ways = [*follow(reading.starts(), reading.steps)]
-    if reading.zeros_on_top and not ways:
-        ways = [*follow(reading.starts(), reading.steps)]
+    reading = _Spans(domain, tables, zeros_on_top=False)
+    ways = reading.ways()
+    if reading.wrote_zeros and not ways:
+        reading = _Spans(domain, tables, zeros_on_top=True)
+        ways = reading.ways()
     return tuple(reading.fault(way) for way in ways)
 
 
 class _Spans:
-    def __init__(self, domain: Integers, tables: Tables) -> None:
-        self.domain, self.tables = domain, tables
+    """zeros_on_top   whether accumulators may have them beyond the reference's.
+    wrote_zeros    whether some are written.
+    """
+
+    def __init__(self, domain: Integers, tables: Tables, zeros_on_top: bool) -> None:
+        self.domain, self.tables, self.zeros_on_top = domain, tables, zeros_on_top
+        self.wrote_zeros = False
         self.digits = range(FIRST_VALUE, domain.first_operator)
-        self.zeros_on_top = False  # whether accumulators may have them beyond the reference's
         self.nothing = Hypotheses(())
         self.advanced, self.product = cache(self._advanced), cache(self._product)
+
+    def ways(self) -> list[list[tuple[Pair, Place]]]:
+        """The ways to faults, the nearest first."""
+        self.tables.read_words(sorted(self._words()))
+        self.nothing = Hypotheses((Left(),) * len(self.tables.starts))
+        return [*follow(self.starts(), self.steps)]
 
     def starts(self) -> list[Pair]:
         found = []
@@ -112,10 +121,9 @@ class _Spans:
                 found.append(start._replace(taken=token, later=True, right=FIRST))
         return found
 
-    def words(self) -> set[int]:
+    def _words(self) -> set[int]:
         """The numbers of all that the first reading may write, but for nothing."""
-        self.zeros_on_top, found = True, set()
-        seen = {pair: None for pair in self.starts()}
+        found, seen = set(), {*self.starts()}
         waiting = deque(seen)
         while waiting:
             require("pairs of states to go through", len(seen), MOST_SPAN_PAIRS)
@@ -126,9 +134,8 @@ class _Spans:
                 found.add(word)
                 changed = {"state": state, "reference": reference, "left": left, "right": right}
                 if (following := pair._replace(**changed)) not in seen:
-                    seen[following] = None
+                    seen.add(following)
                     waiting.append(following)
-        self.zeros_on_top = False
         return found - {0}
 
     def steps(self, pair: Pair) -> Iterator[tuple[tuple[Pair, Place], Any, Pair | None]]:
@@ -191,7 +198,7 @@ class _Spans:
         if fine and self._goes_on(pair, a):
             fine = found_kept == (NOTHING if expected == ASKED else expected)
             if not fine and (expected, found_kept) == (NOTHING, 0) and reference in (0, DONE):
-                fine = self.zeros_on_top = True
+                fine = self.wrote_zeros = True
         label, row = (pair, place), (bag, pair.state)
         if not fine:
             return label, row, None

@@ -68,6 +68,7 @@ class Tables:
         self.left: list[list[list[int]]] = self._meaning(written.reshape(*shape, self.D), meaning)
         self.then: list[list[list[int]]] = following.reshape(shape).tolist()
         self.H = np.concatenate([self.H[: self.second], H])
+        self.reached = {row for row in self.reached if row < self.second}
         self.starts = [0]
         for state in self.starts:  # it grows
             for word in some:
