@@ -33,7 +33,9 @@ from exactformer.model.feedforward import MLP, Table
 from exactformer.model.integers import IntegerWeights
 from exactformer.training.run import train_seeds
 
-CLAIM = "What the certificate of integers calls exact is right, and what has a counterexample wrong."
+CLAIM = (
+    "What the certificate of integers calls exact is right, and what has a counterexample wrong."
+)
 # Tables of base 10 take seconds to check, perceptrons much longer.
 SOURCES = {
     "integers-2 table": 8,
@@ -110,9 +112,7 @@ def _texts(domain: Integers) -> list[ef.Expression]:
     lengths = range(1, SHORT + 1)
     texts = [text for n in lengths for text in islice(enumerate_length(domain, n), EVERY)]
     numerals = [to_numeral(n, domain.base) for n in range(BELOW)]
-    texts += [
-        parse(domain, f"({a}{o}{b})") for o in OPERATORS for a in numerals for b in numerals
-    ]
+    texts += [parse(domain, f"({a}{o}{b})") for o in OPERATORS for a in numerals for b in numerals]
     drawn = (draw_integers(domain, depth, NESTED, rng, DIGITS) for depth in (1, 1, 2, 3))
     return [*texts, *(text for some in drawn for text in some)]
 

@@ -1,14 +1,16 @@
-"""Learns the arithmetic of integers by futures: a state is what the value will be, whatever follows.
+"""Learns the arithmetic of integers by futures: a state is what the value will be.
 
-Columns are read from the lowest place on. After two beginnings of a span that agree, whatever up to
-b more columns follow, on what of the value stands above them, the learner takes an operation to be
-in one state. Which spans there are depends on the beginning (none is shorter than a numeral, or
-begins with 0), so beginnings agree if they do where both can go on in one way at least: a state gathers what its
-beginnings have been answered, and a beginning that can go on as none before it is extended, too.
+Columns are read from the lowest place on. After two beginnings of a span the learner takes an
+operation to be in one state if they agree, whatever up to b more columns follow, on what of the
+value stands above them. Which spans there are depends on the beginning (no numeral is empty, or
+begins with 0), so beginnings agree if they do wherever both can go on, and there is some such way.
+A state gathers what its beginnings have been answered, and a beginning that can go on as none of
+them could is extended, too.
 
-Digits are written as they are read if none that is below depends on what follows; what is left of
-the value is written behind the last column. Where one does depend on it, as in comparisons, nothing
-is written before that. With b = 1, 2, ... this ends when fresh spans come out right.
+Digits are written as they are read, if none depends on what follows; what is left of the value is
+written behind the last column. Where one does depend on it, as in comparisons, nothing is written
+before that. With b = 1, 2, ... this ends when fresh spans come out right: neither carries nor the
+certificate are asked for.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.training.integer_recipes import IntegerFutures
-from exactformer.training.integer_texts import ASKED, Learned, Operation, Oracle, operations
+from exactformer.training.integer_texts import Learned, Operation, Oracle, operations
 from exactformer.training.machine_texts import NONE
 from exactformer.training.state import CHECKS, generator
 
@@ -80,15 +82,36 @@ class Discoverer:
         return last.learned.states * letters ** (b + 1) <= self.recipe.most_asked
 
 
+class DependsOnWhatFollows(Exception):
+    """A digit that was to be written as it is read."""
+
+
 def hypothesis(oracle: Oracle, operation: Operation, most_states: int, b: int) -> Hypothesis:
     """The machine whose states differ within b columns."""
     search = _Search(oracle, operation, most_states, b, as_read=True)
-    learned = search.run()
-    if learned is None:  # a digit depends on what follows
-        search = _Search(oracle, operation, most_states, b, as_read=False, asked=search.asked)
-        learned = search.run()
-    assert learned is not None
-    return Hypothesis(learned, b, search.asked)
+    try:
+        return Hypothesis(search.run(), b, search.asked)
+    except DependsOnWhatFollows:
+        again = _Search(oracle, operation, most_states, b, as_read=False)
+        return Hypothesis(again.run(), b, search.asked + again.asked)
+
+
+@dataclass
+class _State:
+    """What the beginnings that lead to a state have been answered.
+
+    left       what was left of the value with each continuation; NONE where there is no such span.
+    digit      what is written at each letter; UNKNOWN if no span has told it, or has none.
+    following  the number of the next state, by letter; NONE if no beginning can go on so.
+    """
+
+    left: NDArray
+    digit: NDArray
+    following: NDArray
+
+    def agrees(self, left: NDArray) -> bool:
+        both = (left != NONE) & (self.left != NONE)
+        return bool(both.any() and (self.left[both] == left[both]).all())
 
 
 @dataclass
@@ -102,77 +125,71 @@ class _Search:
     as_read: bool
     asked: int = 0
 
-    def run(self) -> Learned | None:
-        """The machine; None if a digit that is written depends on what follows."""
+    def run(self) -> Learned:
         letters = self.oracle.letters(self.operation)
         n = len(letters)
         self.continuations = [
             letters[np.array([*product(range(n), repeat=j)], dtype=int)].reshape(n**j, j, 2)
             for j in range(self.b + 1)
         ]
-        first = self._futures(np.zeros((0, 2), dtype=int))
-        if first is None:
-            return None
-        futures = [first[0]]
-        digit, following = [np.full(n, UNKNOWN)], [np.full(n, NONE)]
-        beginnings = [(np.zeros((0, 2), dtype=int), 0)]
+        nothing = np.zeros((0, 2), dtype=int)
+        self.states = [_State(self._futures(nothing)[0], np.full(n, UNKNOWN), np.full(n, NONE))]
+        beginnings = [(nothing, self.states[0])]
         for beginning, state in beginnings:  # it grows
             for i, letter in enumerate(letters):
                 extended = np.concatenate([beginning, letter[None]])
-                if (answered := self._futures(extended)) is None:
-                    return None
-                found, last = answered
-                known = found != NONE
-                if not known.any():
+                left, digit = self._futures(extended)
+                known = left != NONE
+                if not known.any() or (number := self._number(left, n)) == NONE:
                     continue
-                for reached, held in enumerate(futures):
-                    both = known & (held != NONE)
-                    if both.any() and (held[both] == found[both]).all():
-                        break
-                else:
-                    if len(futures) == self.most_states:
-                        continue
-                    reached = len(futures)
-                    futures.append(np.full_like(found, NONE))
-                    digit.append(np.full(n, UNKNOWN))
-                    following.append(np.full(n, NONE))
-                if following[state][i] == NONE:
-                    following[state][i] = reached
-                if digit[state][i] == UNKNOWN:
-                    digit[state][i] = last
-                if (new := known & (futures[reached] == NONE)).any():
-                    futures[reached][new] = found[new]
+                if state.following[i] == NONE:
+                    state.following[i] = number
+                if state.digit[i] == UNKNOWN:
+                    state.digit[i] = digit
+                reached = self.states[number]
+                if (new := known & (reached.left == NONE)).any():
+                    reached.left[new] = left[new]
                     beginnings.append((extended, reached))
-        ends = np.array([found[0] for found in futures])  # with nothing that follows
-        if self.as_read:
-            ends[ends == 0] = NONE
-        ends[ends >= self.oracle.domain.base] = NONE  # no single digit
-        written = np.where(np.array(digit) == UNKNOWN, NONE, digit)
-        return Learned(letters, written, np.array(following), ends)
+        return self._learned(letters)
 
-    def _futures(self, beginning: NDArray) -> tuple[NDArray, int] | None:
+    def _number(self, left: NDArray, letters: int) -> int:
+        """The first state that agrees, or else a new one; NONE if there are too many already."""
+        for number, state in enumerate(self.states):
+            if state.agrees(left):
+                return number
+        if len(self.states) == self.most_states:
+            return NONE
+        state = _State(np.full_like(left, NONE), np.full(letters, UNKNOWN), np.full(letters, NONE))
+        self.states.append(state)
+        return len(self.states) - 1
+
+    def _learned(self, letters: NDArray) -> Learned:
+        end = np.array([state.left[0] for state in self.states])  # nothing follows
+        if self.as_read:
+            end[end == 0] = NONE
+        end[end >= self.oracle.domain.base] = NONE  # no single digit
+        digit = np.array([state.digit for state in self.states])
+        following = np.array([state.following for state in self.states])
+        return Learned(letters, np.where(digit == UNKNOWN, NONE, digit), following, end)
+
+    def _futures(self, beginning: NDArray) -> tuple[NDArray, int]:
         """What is left of the value with each continuation, the shorter ones first, and the digit
-        that is written at the last column; None if digits should be written as they are read, and
-        one depends on the continuation.
+        that is written at the last column.
         """
-        values = np.concatenate(
-            [
-                self.oracle.ask(
-                    self.operation,
-                    np.concatenate([np.tile(beginning, (len(part), 1, 1)), part], 1),
-                )
-                for part in self.continuations
-            ]
+        spans = (
+            np.concatenate([np.tile(beginning, (len(part), 1, 1)), part], 1)
+            for part in self.continuations
         )
+        values = np.concatenate([self.oracle.ask(self.operation, some) for some in spans])
         self.asked += len(values)
         if not self.as_read:
             return values, NONE
-        scale = self.oracle.domain.base ** len(beginning)
         numbers = values[values >= 0]
-        if not len(numbers):
+        if not len(numbers) or not len(beginning):
             return values, UNKNOWN
+        scale = self.oracle.domain.base ** len(beginning)
         below = numbers % scale
         if (below != below[0]).any():
-            return None
-        digit = int(below[0]) * self.oracle.domain.base // scale if len(beginning) else UNKNOWN
+            raise DependsOnWhatFollows
+        digit = int(below[0]) * self.oracle.domain.base // scale
         return np.where(values >= 0, values // scale, values), digit

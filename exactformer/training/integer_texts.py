@@ -73,7 +73,9 @@ class Oracle:
             allowed &= ((kept != NONE) == (begins & (np.arange(places) <= there[:, None]))).all(1)
             allowed &= (there == 0) | (~asked & (operation.taken != ASKED))
             number = self._number(kept) + a * max(0, operation.taken)
-            return np.where(allowed, np.where(asked | (operation.taken == ASKED), ASKED, number), NONE)
+            return np.where(
+                allowed, np.where(asked | (operation.taken == ASKED), ASKED, number), NONE
+            )
         fine, b, asked_too = self._numerals(columns[..., 1])
         values = {"+": a + b, "-": np.where(a < b, ASKED, a - b)}
         values |= {"<": a < b, "=": a == b, ">": a > b}
@@ -162,12 +164,12 @@ class Learned:
             state = np.where(there, following[state, letter], state)
         asked = end[state] == ASKED
         value, rank = _written(value, rank, end[state], base)
-        return np.where((state == NONE) | (~asked & (rank == 0)), NONE, np.where(asked, ASKED, value))
+        return np.where(
+            (state == NONE) | (~asked & (rank == 0)), NONE, np.where(asked, ASKED, value)
+        )
 
 
-def _written(
-    value: NDArray, rank: NDArray, digit: NDArray, base: int
-) -> tuple[NDArray, NDArray]:
+def _written(value: NDArray, rank: NDArray, digit: NDArray, base: int) -> tuple[NDArray, NDArray]:
     """The value, and how many digits it has, after one more or none."""
     some = digit >= 0
     return np.where(some, value + digit * base**rank, value), rank + some

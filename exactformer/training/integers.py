@@ -111,7 +111,12 @@ def fitted(
     every output has the margin, or for as many steps as there are; and in how many.
     """
     adam = Adam(
-        recipe.batch_steps, recipe.warmup, recipe.warmup_from, recipe.floor, recipe.betas, recipe.clip
+        recipe.batch_steps,
+        recipe.warmup,
+        recipe.warmup_from,
+        recipe.floor,
+        recipe.betas,
+        recipe.clip,
     )
     device = rows.device
     learned = {name: getattr(f, name).to(device).unsqueeze(0) for name in PERCEPTRON}
@@ -132,4 +137,6 @@ def fitted(
                 f = MLP(*(part.detach()[0] for part in learned.values()), activation=f.activation)
                 if margin(f, rows) >= recipe.margin:
                     return f, step + 1
-    return MLP(*(part.detach()[0] for part in learned.values()), activation="relu"), recipe.batch_steps
+    return MLP(
+        *(part.detach()[0] for part in learned.values()), activation="relu"
+    ), recipe.batch_steps

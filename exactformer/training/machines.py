@@ -75,7 +75,10 @@ class ByFutures:
             start = random_perceptron(width, width, self.recipe.width, rng)
             f, steps = fitted(start, learned, self.recipe)
             seed.step, seed.spent = steps, seed.spent + steps
-            if seed.attempt == self.recipe.attempts or margin(f, _cases(learned, learned.states)) >= self.recipe.margin:
+            if (
+                seed.attempt == self.recipe.attempts
+                or margin(f, _cases(learned, learned.states)) >= self.recipe.margin
+            ):
                 break
             seed.attempt += 1
         counts = {"states": learned.states, "texts_asked": hypothesis.asked}

@@ -129,7 +129,7 @@ class _Spans:
             require("pairs of states to go through", len(seen), MOST_SPAN_PAIRS)
             pair = waiting.popleft()
             for place, left, right, counts in self._places(pair):
-                bag, expected, reference = self._row(pair, place, counts)
+                bag, _, reference = self._row(pair, place, counts)
                 word, _, state = self.tables.look(bag, pair.state)
                 found.add(word)
                 changed = {"state": state, "reference": reference, "left": left, "right": right}

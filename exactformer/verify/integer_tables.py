@@ -32,7 +32,7 @@ class Tables:
     reached     the numbers of the rows that come up.
 
     The second reading has a row for each word that comes up, in the slot right if it is the lowest,
-    or left. Which do is for `read_words`: perceptrons write all kinds of things where no text leads.
+    or left. Which do, `read_words` is told: a perceptron writes anything where no text leads.
     """
 
     def __init__(self, domain: Integers, W: int, outputs: Outputs) -> None:
