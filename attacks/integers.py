@@ -183,4 +183,4 @@ def _one_hot(index: Tensor, size: int, like: Tensor) -> Tensor:
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--only", type=int, help="repeat these weights")
-    run_alone(attack, count=1_500, parser=options)
+    run_alone(attack, count=2_000, parser=options)

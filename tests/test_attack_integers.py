@@ -14,19 +14,21 @@ QUICK = ("integers-2 table", "integers-2 closed", "integers-2 learned", "integer
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     monkeypatch.setattr(attacks, "SOURCES", dict.fromkeys(QUICK, 1))
+    for name, number in {"SHORT": 6, "BELOW": 4, "NESTED": 15, "DIGITS": 6}.items():
+        monkeypatch.setattr(attacks, name, number)
 
 
 def test_a_small_attack_finds_nothing():
-    report = attacks.attack(20, seed=0)
+    report = attacks.attack(14, seed=0)
     assert report.found == []
-    assert report.tried["texts"] > 5_000
-    assert sum("other states: exact" in kind for kind in report.tried) >= 2
+    assert report.tried["texts"] > 3_000
+    assert any("other states: exact" in kind for kind in report.tried)
     assert any("row: inexact" in kind for kind in report.tried)
     assert not any("undecided" in kind for kind in report.tried)
 
 
 def test_weights_with_other_states_are_as_right_as_before():
-    for source in QUICK[:2]:
+    for source in QUICK[:3]:
         model, texts, expected = attacks.problems(source)
         other = attacks.with_other_states(model.weights, np.random.default_rng(1))
         assert ef.Model(model.domain, other).predict(texts) == expected
@@ -39,7 +41,7 @@ def test_a_check_that_sees_nothing_is_noticed(monkeypatch):
         return ()
 
     monkeypatch.setattr("exactformer.verify.integers.wrong_spans", nothing)
-    found = attacks.attack(20, seed=0).found
+    found = attacks.attack(8, seed=0).found
     assert any("called exact, and wrong" in fault for fault in found)
 
 
