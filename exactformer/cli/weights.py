@@ -105,8 +105,8 @@ def train(
         Option(
             help="Of an algebra: staged; sure: the same, slower, meant to succeed at the first "
             "attempt; end-to-end: all together, as in the paper's appendix. Of a machine or of "
-            "integers: futures: by asking for short texts; of a machine, beliefs: by gradients from "
-            "a sample of them."
+            "integers: futures: by asking for short texts. Of a machine: beliefs: by gradients "
+            "from a sample of them."
         ),
     ] = None,
     estimator: Annotated[

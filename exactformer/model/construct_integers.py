@@ -60,7 +60,7 @@ def rows(domain: Integers) -> tuple[Tensor, Tensor]:
 
 
 def rows_of(domain: Integers, cases: Sequence[Case], W: int) -> tuple[Tensor, Tensor]:
-    """The same for these cases, with W states."""
+    """Inputs and outputs of the feedforward for these cases, with W states."""
     D = len(domain.vocabulary)
     H = torch.zeros(len(cases), 2 * D + W, dtype=torch.int16)
     Y = torch.zeros(len(cases), D + W, dtype=torch.int8)

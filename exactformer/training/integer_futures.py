@@ -98,7 +98,7 @@ def hypothesis(oracle: Oracle, operation: Operation, most_states: int, b: int) -
 
 @dataclass
 class _State:
-    """What the beginnings that lead to a state have been answered.
+    """A state, and the answers to the beginnings that lead to it.
 
     left       what was left of the value with each continuation; NONE where there is no such span.
     digit      what is written at each letter; UNKNOWN if no span has told it, or has none.
@@ -173,8 +173,8 @@ class _Search:
         return Learned(letters, np.where(digit == UNKNOWN, NONE, digit), following, end)
 
     def _futures(self, beginning: NDArray) -> tuple[NDArray, int]:
-        """What is left of the value with each continuation, the shorter ones first, and the digit
-        that is written at the last column.
+        """The rest of the value with each continuation, the shorter ones first, and the digit that
+        is written at the last column.
         """
         spans = (
             np.concatenate([np.tile(beginning, (len(part), 1, 1)), part], 1)

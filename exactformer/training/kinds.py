@@ -102,8 +102,12 @@ TRAININGS: dict[str, Training] = {
 def training_of(domain: Domain) -> Training:
     """How a domain is trained; a ValueError for one of a kind that is not."""
     if (training := TRAININGS.get(domain.kind)) is None:
-        kinds = " or ".join(f"an {k}" if k[0] in "aeiou" else f"a {k}" for k in TRAININGS)
-        raise ValueError(f"expected {kinds}, found {domain.name!r} of the kind {domain.kind}")
+        kinds = [
+            k if k[-1] == "s" else f"an {k}" if k[0] in "aeiou" else f"a {k}" for k in TRAININGS
+        ]
+        raise ValueError(
+            f"expected {listed(kinds)}, found {domain.name!r} of the kind {domain.kind}"
+        )
     return training
 
 

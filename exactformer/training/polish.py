@@ -36,7 +36,7 @@ class Polishing(Protocol):
 
 
 class PolishingToMargin(Polishing, Protocol):
-    """Those with a margin, and in how many rounds at most it is to be had."""
+    """Constants of a recipe with a margin, and in how many rounds at most it is to be had."""
 
     @property
     def margin(self) -> float: ...

@@ -97,7 +97,7 @@ class Tables:
         return self.look(bag, state)
 
     def look(self, bag: Bag, state: int) -> tuple[int, int, int]:
-        """The same, of a row that is not said to be reached."""
+        """The word, what is kept and the next state, of a row that need not be reached."""
         if state == self.W:
             return 0, NOTHING, state
         i = self.number[bag]
