@@ -311,16 +311,17 @@ def test_changed_tables_are_certified_only_if_they_are_right():
 
 def test_what_no_text_leads_to_may_be_anything():
     """Perceptrons that are learned write several tokens at once in rows that do not come up."""
-    model, rng = ef.construct(integers(2), "table"), np.random.default_rng(2)
+    domain, rng = integers(2), np.random.default_rng(2)
+    model = ef.construct(domain, "table")
     f, W = model.weights.f, model.weights.W
     rows = f.bags.numpy(), f.outputs.numpy()
-    tables = Tables(model.domain, W, lambda H: look_up(H, *rows))
-    assert wrong_spans(model.domain, tables) == ()
+    tables = Tables(domain, W, lambda H: look_up(H, *rows))
+    assert wrong_spans(domain, tables) == ()
     outputs = look_up(tables.H, *rows)
     out = np.setdiff1d(np.arange(len(outputs)), [*tables.reached])
     outputs[out] = rng.random((len(out), f.width)) < 0.3
     made = torch.from_numpy(tables.H).short(), torch.from_numpy(outputs).to(torch.int8)
-    other = ef.Model(model.domain, replace(model.weights, f=type(f)(*made)))
+    other = ef.Model(domain, replace(model.weights, f=type(f)(*made)))
     certificate = other.certify()
     assert certificate.exact
     assert certificate.findings.rows == model.certify().findings.rows == len(tables.reached)

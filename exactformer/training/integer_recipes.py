@@ -51,7 +51,8 @@ class IntegerFutures:
 
 def integer_recipe(domain: Integers, **settings: Any) -> IntegerFutures:
     """With more units for larger bases: there are about base^4 rows, most of them of products."""
-    return IntegerFutures(**({"width": max(64, 5 * domain.base**2)} | settings))
+    constants: dict[str, Any] = {"width": max(64, 5 * domain.base**2)}
+    return IntegerFutures(**(constants | settings))
 
 
 def counts_of(recipe: IntegerFutures) -> list[str]:
