@@ -21,6 +21,8 @@ from exactformer.training.machine_texts import NONE
 
 ASKED = -2  # in place of a digit or of a value: `?`
 MOST_LONG = 9  # digits of an operand that is asked for: values are machine integers
+NO_NUMBERS = 0.1  # share of drawn operands that are `?`
+FIRST_STEPS = 0.5  # share of drawn steps of products that have no accumulator yet
 
 
 class Operation(NamedTuple):
@@ -53,7 +55,7 @@ class Oracle:
         second = (*base, NONE) if of_product else (*base, NONE, ASKED)
         if operation.taken == ASKED:
             second = (NONE,)
-        found = [column for column in product((*base, NONE, ASKED), second)]
+        found = product((*base, NONE, ASKED), second)
         return np.array([column for column in found if column != (NONE, NONE)])
 
     def ask(self, operation: Operation, columns: NDArray) -> NDArray:
@@ -63,24 +65,21 @@ class Oracle:
         n, places, _ = columns.shape
         if not places:
             return np.full(n, NONE)
-        allowed = (columns != NONE).any(2).all(1)
         fine, a, asked = self._numerals(columns[..., 0])
-        allowed &= fine
+        fine &= (columns != NONE).any(2).all(1)
         if operation.symbol == "*":
-            kept = columns[..., 1]
-            there = (kept != NONE).sum(1)
-            begins = np.arange(places) > 0
-            allowed &= ((kept != NONE) == (begins & (np.arange(places) <= there[:, None]))).all(1)
-            allowed &= (there == 0) | (~asked & (operation.taken != ASKED))
-            number = self._number(kept) + a * max(0, operation.taken)
-            return np.where(
-                allowed, np.where(asked | (operation.taken == ASKED), ASKED, number), NONE
-            )
-        fine, b, asked_too = self._numerals(columns[..., 1])
-        values = {"+": a + b, "-": np.where(a < b, ASKED, a - b)}
-        values |= {"<": a < b, "=": a == b, ">": a > b}
-        value = np.where(asked | asked_too, ASKED, values[operation.symbol])
-        return np.where(allowed & fine, value, NONE)
+            kept, place = columns[..., 1] != NONE, np.arange(places)
+            digits = kept.sum(1)
+            asked |= operation.taken == ASKED
+            fine &= (kept == ((place > 0) & (place <= digits[:, None]))).all(1)
+            fine &= ~asked | (digits == 0)
+            value = self._number(columns[..., 1]) + a * max(0, operation.taken)
+        else:
+            right, b, asked_too = self._numerals(columns[..., 1])
+            fine, asked = fine & right, asked | asked_too
+            values = {"+": a + b, "-": np.where(a < b, ASKED, a - b)}
+            value = (values | {"<": a < b, "=": a == b, ">": a > b})[operation.symbol]
+        return np.where(fine, np.where(asked, ASKED, value), NONE)
 
     def _numerals(self, digits: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """Whether each row of digits is an operand, its number, and whether it is `?`."""
@@ -98,7 +97,7 @@ class Oracle:
 
     def draw(self, operation: Operation, count: int, rng: np.random.Generator) -> NDArray:
         """Random spans as columns, (spans, places, 2), with NONE beyond the end of each: numerals
-        of each length equally often, one in ten of them `?`.
+        of each length equally often, or `?`.
         """
         places = self.longest
         a, b = rng.integers(self.domain.base, size=(2, count, places + 1))
@@ -107,7 +106,7 @@ class Oracle:
         if operation.symbol == "*":
             a = self._drawn(a, lengths[0], rng)
             kept = np.where(np.arange(places + 1) < lengths[1][:, None], b, NONE)
-            none = (a[:, 0] == ASKED) | (rng.random(count) < 0.5)  # the first step has none yet
+            none = (a[:, 0] == ASKED) | (rng.random(count) < FIRST_STEPS)
             kept[none | np.full(count, operation.taken == ASKED)] = NONE
             ends = np.full((count, 1), NONE)
             return np.stack([np.hstack([a, ends]), np.hstack([ends, kept])], 2)
@@ -119,7 +118,7 @@ class Oracle:
         rows, top = np.arange(len(digits)), lengths - 1
         bare = (digits[rows, top] == 0) & (top > 0)
         digits[rows[bare], top[bare]] = rng.integers(1, self.domain.base, size=bare.sum())
-        asked = rng.random(len(digits)) < 0.1
+        asked = rng.random(len(digits)) < NO_NUMBERS
         digits[asked] = np.where(np.arange(digits.shape[1]) < 1, ASKED, NONE)
         return digits
 
