@@ -33,9 +33,7 @@ from exactformer.model.feedforward import MLP, Table
 from exactformer.model.integers import IntegerWeights
 from exactformer.training.run import train_seeds
 
-CLAIM = (
-    "What the certificate of integers calls exact is right, and what has a counterexample wrong."
-)
+CLAIM = "What the certificate of integers calls exact is right, and what it calls inexact wrong."
 # Tables of base 10 take seconds to check, perceptrons much longer.
 SOURCES = {
     "integers-2 table": 8,

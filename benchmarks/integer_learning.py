@@ -160,8 +160,8 @@ def main() -> int:
 
 
 NOTE = """\
-Given are values of short spans: of one operator with two numerals, one of which may be `?`, and of
-single steps of a product, accumulator * base + left operand * digit. Given are also the keys and
+Given are values of short spans: of one operator with two numerals, either of which may be `?`, and
+of single steps of a product, accumulator * base + left operand * digit. Given are also the keys and
 gates, so that a span is read a place at a time from the lowest, and the rows of the second reading,
 which leaves out zeros at the top and digits below a `?`. Learned are, for every operator and every
 digit that a product takes, the states of the first reading (nobody says that there are carries),
@@ -177,7 +177,7 @@ Intervals are Wilson's."""
 TUNED = """\
 ## What was tuned
 
-On seeds 300 to 303 of `integers-2` and 300 and 301 of `integers`: that two beginnings agree only if
+On seeds 300 to 303 of `integers-2`, 300 and 301 of `integers` and 300 of bases 3 and 16: that two beginnings agree only if
 there is a continuation that both can go on with, that accumulators may be of any length, and the
 constants of the perceptron. The rate and the number of units were tried on rows that were written
 down (256 and 512 units, one seed). `run.json` of each run has every constant."""
