@@ -177,10 +177,11 @@ Intervals are Wilson's."""
 TUNED = """\
 ## What was tuned
 
-On seeds 300 to 303 of `integers-2`, 300 and 301 of `integers` and 300 of bases 3 and 16: that two beginnings agree only if
-there is a continuation that both can go on with, that accumulators may be of any length, and the
-constants of the perceptron. The rate and the number of units were tried on rows that were written
-down (256 and 512 units, one seed). `run.json` of each run has every constant."""
+On seeds 300 to 303 of `integers-2`, 300 and 301 of `integers` and 300 of bases 3 and 16: that two
+beginnings agree only if there is a continuation that both can go on with, that accumulators may be
+of any length, and the constants of the perceptron. The rate and the number of units were tried on
+rows that were written down (256 and 512 units, one seed). `run.json` of each run has every
+constant."""
 
 
 if __name__ == "__main__":
