@@ -30,7 +30,7 @@ from tests.runs import Enough
 
 PAGE = Path(__file__).parent.parent / "docs" / "capabilities.md"
 DOMAINS = {"infix": "boolean", "prefix": "listops", "plain": "boolean-plain"}
-OTHERS = ("parity", "folds", "integers", "binary-addition", "compute-sqrt", "stack-manipulation")
+OTHERS = ("parity", "folds", "integers-2", "binary-addition", "compute-sqrt", "stack-manipulation")
 OF_ALGEBRAS = ("bench", "protocol")  # take names of algebras, or algebras by their type
 
 

@@ -25,6 +25,9 @@ from exactformer.model.iterations import most_iterations
 from exactformer.model.layers import LAYERS
 from exactformer.model.predict import outcomes, predict
 from exactformer.verify import proof
+from exactformer.verify.integer_spans import wrong_spans
+from exactformer.verify.integer_tables import Tables
+from exactformer.verify.rows import look_up
 from tests.in_process import run_here
 
 SYMBOLS = ("+", "-", "*", "<", "=", ">")
@@ -304,6 +307,25 @@ def test_changed_tables_are_certified_only_if_they_are_right():
             assert found == [example.found] != [evaluate(example.expression)]
     assert verdicts["undecided"] == 0
     assert verdicts["exact"] > 5 < verdicts["inexact"]
+
+
+def test_what_no_text_leads_to_may_be_anything():
+    """Perceptrons that are learned write several tokens at once in rows that do not come up."""
+    domain, rng = integers(2), np.random.default_rng(2)
+    model = ef.construct(domain, "table")
+    f, W = model.weights.f, model.weights.W
+    rows = f.bags.numpy(), f.outputs.numpy()
+    tables = Tables(domain, W, lambda H: look_up(H, *rows))
+    assert wrong_spans(domain, tables) == ()
+    outputs = look_up(tables.H, *rows)
+    out = np.setdiff1d(np.arange(len(outputs)), [*tables.reached])
+    outputs[out] = rng.random((len(out), f.width)) < 0.3
+    made = torch.from_numpy(tables.H).short(), torch.from_numpy(outputs).to(torch.int8)
+    other = ef.Model(domain, replace(model.weights, f=type(f)(*made)))
+    certificate = other.certify()
+    assert certificate.exact
+    assert certificate.findings.rows == model.certify().findings.rows == len(tables.reached)
+    assert len(out) > 100
 
 
 def test_states_need_no_names_and_may_be_more_than_are_needed():

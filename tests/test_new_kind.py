@@ -133,7 +133,8 @@ def test_the_commands_take_it(walk: Walk, tmp_path: Path) -> None:
     status, _, said = run_here(["train", domain, "--out", str(tmp_path / "run")])
     assert (status, said) == (
         2,
-        "exactformer: expected an algebra or a machine, found 'circle' of the kind walk\n",
+        "exactformer: expected an algebra, a machine or integers, "
+        "found 'circle' of the kind walk\n",
     )
     (tmp_path / "circle.toml").write_text('kind = "walk"\nname = "circle"\nplaces = 1\n')
     status, _, said = run_here(["eval", domain, "+"])

@@ -358,5 +358,5 @@ def test_a_mutated_row_is_refused():
         state, symbol = rng.integers(5), rng.integers(3)
         following[state, symbol] = (following[state, symbol] + 1) % 5
         wrong = Learned(learned.answer, following)
-        f, _ = fitted(random_perceptron(9 + 5, 64, rng), wrong, recipe)
+        f, _ = fitted(random_perceptron(9 + 5, 9 + 5, 64, rng), wrong, recipe)
         assert certify(machine, MachineWeights(torch.ones(9), f)).verdict == "inexact"

@@ -104,8 +104,9 @@ def train(
         str | None,
         Option(
             help="Of an algebra: staged; sure: the same, slower, meant to succeed at the first "
-            "attempt; end-to-end: all together, as in the paper's appendix. Of a machine: futures: "
-            "by asking for short texts; beliefs: by gradients from a sample of them."
+            "attempt; end-to-end: all together, as in the paper's appendix. Of a machine or of "
+            "integers: futures: by asking for short texts. Of a machine: beliefs: by gradients "
+            "from a sample of them."
         ),
     ] = None,
     estimator: Annotated[

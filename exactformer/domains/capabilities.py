@@ -107,12 +107,12 @@ CAPABILITIES: dict[str, Capability] = {
     ),
     "short texts": Capability(
         "training on short texts",
-        "`train --method futures`, `--method beliefs`, over texts alone",
+        "`train --method futures`; of machines over texts, also `--method beliefs`",
         {
             **dict.fromkeys(("depth", "log", "plain"), _BY_DEPTH),
             "span-machine": Refusal("its spans are no texts", "construct it instead"),
         },
-        others=("machine",),
+        others=("machine", "integers"),
     ),
     "problems": Capability(
         "problems by depth",

@@ -46,10 +46,10 @@ def to_numeral(number: int, base: int) -> str:
 
 def _few_digits(number: int, base: int) -> str:
     digits = []
-    for _ in range(AT_ONCE):
+    while number:
         number, digit = divmod(number, base)
         digits.append(DIGITS[digit])
-    return "".join(reversed(digits))
+    return "".join(reversed(digits)).rjust(AT_ONCE, "0")
 
 
 def _in_bits(number: int, bits: int) -> str:

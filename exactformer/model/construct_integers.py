@@ -5,7 +5,7 @@ borrow, and in comparisons how the places so far compare; one more state, the la
 to write. In the second reading the state is whether a digit other than 0 has come, or `?`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from itertools import product
 
@@ -55,8 +55,13 @@ def gates(domain: Integers) -> Tensor:
 @cache
 def rows(domain: Integers) -> tuple[Tensor, Tensor]:
     """Inputs and outputs of the feedforward, of 0 and 1, for every case."""
-    cases = [*_first_reading(domain), *_second_reading(domain)]
-    D, W = len(domain.vocabulary), max(domain.base, MORE + 1) + 1
+    cases = [*_first_reading(domain), *second_reading(domain)]
+    return rows_of(domain, cases, W=max(domain.base, MORE + 1) + 1)
+
+
+def rows_of(domain: Integers, cases: Sequence[Case], W: int) -> tuple[Tensor, Tensor]:
+    """Inputs and outputs of the feedforward for these cases, with W states."""
+    D = len(domain.vocabulary)
     H = torch.zeros(len(cases), 2 * D + W, dtype=torch.int16)
     Y = torch.zeros(len(cases), D + W, dtype=torch.int8)
     for row, (left, right, state, written, following) in enumerate(cases):
@@ -108,7 +113,8 @@ def _first_reading(domain: Integers) -> Iterator[Case]:
                 yield a, [o], state, FIRST_VALUE + holds, done
 
 
-def _second_reading(domain: Integers) -> Iterator[Case]:
+def second_reading(domain: Integers) -> Iterator[Case]:
+    """The cases of the second reading, which leaves a numeral without zeros at its top, or `?`."""
     zero, none = FIRST_VALUE, domain.none
     for digit in range(zero, domain.first_operator):
         if digit == zero:
@@ -120,8 +126,9 @@ def _second_reading(domain: Integers) -> Iterator[Case]:
         yield [], [digit], NOTHING, digit, NOTHING
         yield [], [digit], NUMBER, digit, NOTHING
         yield [], [digit], BELOW_ZERO, none, NOTHING
-    yield [none], [], NOTHING, None, BELOW_ZERO
-    yield [], [none], NOTHING, none, NOTHING
+    for state in (NOTHING, NUMBER, BELOW_ZERO):
+        yield [none], [], state, None, BELOW_ZERO
+        yield [], [none], state, none, NOTHING
 
 
 def closed_form(H: Tensor, Y: Tensor) -> MLP:

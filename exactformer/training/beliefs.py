@@ -26,8 +26,8 @@ from exactformer.training.state import BATCHES, INITIAL, STRINGS, Seed, State, a
 PERCEPTRON = ("W_1", "b_1", "W_2", "b_2")
 
 
-def random_perceptron(width: int, hidden: int, rng: np.random.Generator) -> MLP:
-    """A perceptron from random numbers, with as many outputs as inputs."""
+def random_perceptron(width: int, outputs: int, hidden: int, rng: np.random.Generator) -> MLP:
+    """A perceptron from random numbers, of so many inputs and outputs."""
 
     def normal(*shape: int, spread: float) -> Tensor:
         return torch.from_numpy(spread * rng.standard_normal(shape)).float()
@@ -35,8 +35,8 @@ def random_perceptron(width: int, hidden: int, rng: np.random.Generator) -> MLP:
     return MLP(
         normal(width, hidden, spread=0.5),
         normal(hidden, spread=0.1),
-        normal(hidden, width, spread=hidden**-0.5),
-        normal(width, spread=0.05),
+        normal(hidden, outputs, spread=hidden**-0.5),
+        normal(outputs, spread=0.05),
         activation="relu",
     )
 
@@ -44,7 +44,8 @@ def random_perceptron(width: int, hidden: int, rng: np.random.Generator) -> MLP:
 def first_beliefs(machine: Machine, recipe: Beliefs, seed: int, attempt: int) -> dict[str, Tensor]:
     """A seed's initial state: its parameters, and Adam's moments at zero."""
     rng = generator(seed, attempt, INITIAL)
-    f = random_perceptron(len(machine.vocabulary) + recipe.states, recipe.width, rng)
+    width = len(machine.vocabulary) + recipe.states
+    f = random_perceptron(width, width, recipe.width, rng)
     start = {name: getattr(f, name) for name in PERCEPTRON}
     moments = {f"{n}.{kind}": torch.zeros_like(start[n]) for n in PERCEPTRON for kind in "mv"}
     return start | moments

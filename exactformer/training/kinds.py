@@ -8,8 +8,10 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import listed, suggestion
 from exactformer.domains.domain import Domain
+from exactformer.domains.integers import Integers
 from exactformer.domains.machines import Machine
-from exactformer.training import algebras, machine_recipes, machines
+from exactformer.training import algebras, integer_recipes, integers, machine_recipes, machines
+from exactformer.training.integer_recipes import IntegerFutures
 from exactformer.training.machine_recipes import Beliefs, Futures
 from exactformer.training.recipe import (
     EndToEnd,
@@ -21,7 +23,7 @@ from exactformer.training.recipe import (
 )
 from exactformer.training.state import State, Trained
 
-AnyRecipe = Staged | EndToEnd | Futures | Beliefs
+AnyRecipe = Staged | EndToEnd | Futures | Beliefs | IntegerFutures
 
 
 class Learner(Protocol):
@@ -86,14 +88,26 @@ TRAININGS: dict[str, Training] = {
         machines.counted,
         machine_recipes.counts_of,
     ),
+    Integers.kind: Training(
+        {"futures": Method("short texts", IntegerFutures, integer_recipes.integer_recipe)},
+        integer_recipes.require_learnable,
+        integers.begin,
+        integers.ByFutures,
+        integers.counted,
+        integer_recipes.counts_of,
+    ),
 }
 
 
 def training_of(domain: Domain) -> Training:
     """How a domain is trained; a ValueError for one of a kind that is not."""
     if (training := TRAININGS.get(domain.kind)) is None:
-        kinds = " or ".join(f"an {k}" if k[0] in "aeiou" else f"a {k}" for k in TRAININGS)
-        raise ValueError(f"expected {kinds}, found {domain.name!r} of the kind {domain.kind}")
+        kinds = [
+            k if k[-1] == "s" else f"an {k}" if k[0] in "aeiou" else f"a {k}" for k in TRAININGS
+        ]
+        raise ValueError(
+            f"expected {listed(kinds)}, found {domain.name!r} of the kind {domain.kind}"
+        )
     return training
 
 

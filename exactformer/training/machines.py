@@ -26,7 +26,7 @@ from exactformer.training.beliefs import BeliefSteps, first_beliefs, random_perc
 from exactformer.training.futures import Discoverer
 from exactformer.training.machine_recipes import Beliefs, Futures, MachineRecipe
 from exactformer.training.machine_texts import Learned, Oracle
-from exactformer.training.polish import polish_perceptrons
+from exactformer.training.polish import margin, polished_to_margin
 from exactformer.training.state import CHECKS, INITIAL, Seed, State, Trained, generator
 
 GLANCE = 500  # texts of the sample that are looked at before fresh ones
@@ -72,10 +72,13 @@ class ByFutures:
         while True:
             rng = generator(seed.seed, seed.attempt, INITIAL)
             width = len(self.machine.vocabulary) + learned.states
-            start = random_perceptron(width, self.recipe.width, rng)
+            start = random_perceptron(width, width, self.recipe.width, rng)
             f, steps = fitted(start, learned, self.recipe)
             seed.step, seed.spent = steps, seed.spent + steps
-            if seed.attempt == self.recipe.attempts or _margin(f, learned) >= self.recipe.margin:
+            if (
+                seed.attempt == self.recipe.attempts
+                or margin(f, _cases(learned, learned.states)) >= self.recipe.margin
+            ):
                 break
             seed.attempt += 1
         counts = {"states": learned.states, "texts_asked": hypothesis.asked}
@@ -133,13 +136,7 @@ def fitted(f: MLP, learned: Learned, recipe: MachineRecipe) -> tuple[MLP, int]:
     """A perceptron trained on the rows that were found until every output has the margin, or for as
     many rounds as the recipe says; and in how many steps.
     """
-    cases, steps = _cases(learned, f.width - learned.answer.shape[1]), 0
-    while steps < recipe.polish_rounds * recipe.polish_steps:
-        (f,) = polish_perceptrons(recipe, [f], [cases])
-        steps += recipe.polish_steps
-        if _margin(f, learned) >= recipe.margin:
-            break
-    return f, steps
+    return polished_to_margin(recipe, f, _cases(learned, f.width - learned.answer.shape[1]))
 
 
 def _cases(learned: Learned, W: int) -> Tensor:
@@ -155,11 +152,3 @@ def _cases(learned: Learned, W: int) -> Tensor:
     following = learned.following[state, token]
     wanted[rows, np.where(following < 0, following, D + following)] = 1
     return torch.cat([H, 2 * torch.from_numpy(wanted[:, :-1]) - 1], 1).float()
-
-
-def _margin(f: MLP, learned: Learned) -> float:
-    """Least distance from the threshold on the right side, over the rows that were found; negative
-    where an output is on the wrong side.
-    """
-    H, signs = _cases(learned, f.width - learned.answer.shape[1]).split(f.width, 1)
-    return float((f(H) * signs).min())

@@ -35,6 +35,16 @@ class Polishing(Protocol):
     def polish_rate(self) -> float: ...
 
 
+class PolishingToMargin(Polishing, Protocol):
+    """Constants of a recipe with a margin, and in how many rounds at most it is to be had."""
+
+    @property
+    def margin(self) -> float: ...
+
+    @property
+    def polish_rounds(self) -> int: ...
+
+
 @torch.no_grad()
 def polish(recipe: Polishing, seeds: Sequence[Weights], rows: CaseRows) -> list[Weights]:
     """Train each feedforward to move its outputs away from the threshold, then round its weights.
@@ -79,6 +89,28 @@ def polish_perceptrons(
     steps.row.copy_(_on_grid(steps.row))
     parts = zip(*steps.parameters, strict=True)
     return [MLP(*tensors, activation=steps.f.activation) for tensors in parts]
+
+
+@torch.no_grad()
+def margin(f: MLP, cases: Tensor) -> float:
+    """Least distance from the threshold on the right side, over the outputs of all cases; negative
+    where one is on the wrong side.
+    """
+    H, signs = cases.split([cases.shape[1] - f.width, f.width], 1)
+    return float((f.in_training(H) * signs).min())
+
+
+def polished_to_margin(recipe: PolishingToMargin, f: MLP, cases: Tensor) -> tuple[MLP, int]:
+    """A perceptron that is polished until every output has the margin, or for as many rounds as
+    the recipe says; and in how many steps.
+    """
+    steps = 0
+    while steps < recipe.polish_rounds * recipe.polish_steps:
+        (f,) = polish_perceptrons(recipe, [f], [cases])
+        steps += recipe.polish_steps
+        if margin(f, cases) >= recipe.margin:
+            break
+    return f, steps
 
 
 def rounded_if_large(weights: Weights, rows: CaseRows) -> Weights:

@@ -86,7 +86,8 @@ def train_seeds(
     """Train a model from each seed and certify it: one result for each, in their order.
 
     method      of an algebra "staged" (if not given), "sure" or "end-to-end", of a machine
-                "futures" (if not given) or "beliefs": which recipe there is for its size.
+                "futures" (if not given) or "beliefs", of integers "futures": which recipe there is
+                for its size.
     recipe      every constant of the run, instead of a method.
     out         folder for weights, proofs, records and checkpoints, in which an interrupted run
                 goes on; without it everything stays in memory.

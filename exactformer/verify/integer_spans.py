@@ -9,7 +9,7 @@ from exactformer.domains.bounds import MOST_SPAN_PAIRS, require
 from exactformer.domains.integers import Integers
 from exactformer.domains.numerals import to_numeral
 from exactformer.domains.symbols import CLOSE, FIRST_VALUE, OPEN
-from exactformer.verify.integer_tables import ASKED, NOTHING, Hypotheses, Left, Tables
+from exactformer.verify.integer_tables import ASKED, NOTHING, Bag, Hypotheses, Left, Tables
 from exactformer.verify.rows import Fault
 
 MOST_FAULTS = 1_000  # that are told of
@@ -82,20 +82,31 @@ class Pair(NamedTuple):
 
 def wrong_spans(domain: Integers, tables: Tables) -> tuple[Fault, ...]:
     """Texts in which a span does not become its value, or a product does not take a digit."""
-    reading = _Spans(domain, tables)
-    ways = [*follow(reading.starts(), reading.steps)]
-    if reading.zeros_on_top and not ways:
-        ways = [*follow(reading.starts(), reading.steps)]
+    reading = _Spans(domain, tables, zeros_on_top=False)
+    ways = reading.ways()
+    if reading.wrote_zeros and not ways:
+        reading = _Spans(domain, tables, zeros_on_top=True)
+        ways = reading.ways()
     return tuple(reading.fault(way) for way in ways)
 
 
 class _Spans:
-    def __init__(self, domain: Integers, tables: Tables) -> None:
-        self.domain, self.tables = domain, tables
+    """zeros_on_top   whether accumulators may have them beyond the reference's.
+    wrote_zeros    whether some are written.
+    """
+
+    def __init__(self, domain: Integers, tables: Tables, zeros_on_top: bool) -> None:
+        self.domain, self.tables, self.zeros_on_top = domain, tables, zeros_on_top
+        self.wrote_zeros = False
         self.digits = range(FIRST_VALUE, domain.first_operator)
-        self.zeros_on_top = False  # whether accumulators may have them beyond the reference's
-        self.nothing = Hypotheses((Left(),) * len(tables.starts))
+        self.nothing = Hypotheses(())
         self.advanced, self.product = cache(self._advanced), cache(self._product)
+
+    def ways(self) -> list[list[tuple[Pair, Place]]]:
+        """The ways to faults, the nearest first."""
+        self.tables.read_words(sorted(self._words()))
+        self.nothing = Hypotheses((Left(),) * len(self.tables.starts))
+        return [*follow(self.starts(), self.steps)]
 
     def starts(self) -> list[Pair]:
         found = []
@@ -110,15 +121,39 @@ class _Spans:
                 found.append(start._replace(taken=token, later=True, right=FIRST))
         return found
 
+    def _words(self) -> set[int]:
+        """The numbers of all that the first reading may write, but for nothing."""
+        found, seen = set(), {*self.starts()}
+        waiting = deque(seen)
+        while waiting:
+            require("pairs of states to go through", len(seen), MOST_SPAN_PAIRS)
+            pair = waiting.popleft()
+            for place, left, right, counts in self._places(pair):
+                bag, _, reference = self._row(pair, place, counts)
+                word, _, state = self.tables.look(bag, pair.state)
+                found.add(word)
+                changed = {"state": state, "reference": reference, "left": left, "right": right}
+                if (following := pair._replace(**changed)) not in seen:
+                    seen.add(following)
+                    waiting.append(following)
+        return found - {0}
+
     def steps(self, pair: Pair) -> Iterator[tuple[tuple[Pair, Place], Any, Pair | None]]:
+        for place, left, right, counts in self._places(pair):
+            yield self._step(pair, place, left, right, counts)
+
+    def _places(self, pair: Pair) -> Iterator[tuple[Place, int, int, bool]]:
+        """The rows that may come next, where both numerals are then, and whether the accumulator's
+        digit is the reference's, too.
+        """
         if pair.symbol == "*":
             for a, left in self._numeral(pair.left, none=not pair.later):
                 for kept, right, counts in self._accumulator(pair, a):
-                    yield self._step(pair, Place(a, None, kept), left, right, counts)
+                    yield Place(a, None, kept), left, right, counts
             return
         for a, left in self._numeral(pair.left):
             for b, right in self._numeral(pair.right):
-                yield self._step(pair, Place(a, b, None), left, right)
+                yield Place(a, b, None), left, right, True
 
     def _numeral(self, now: int, none: bool = True) -> list[tuple[int | None, int]]:
         """Digits that a numeral may have at its next place, each with where it is then."""
@@ -149,14 +184,9 @@ class _Spans:
     def _step(
         self, pair: Pair, place: Place, left: int, right: int, counts: bool = True
     ) -> tuple[tuple[Pair, Place], Any, Pair | None]:
-        domain, (a, b, kept) = self.domain, place
-        second = pair.taken if pair.symbol == "*" else b
-        bag = (
-            (*([] if a is None else [a]), *([] if kept is None else [domain.first_kept + kept])),
-            (*([] if second is None else [second]), domain.operator_id(pair.symbol)),
-        )
+        a, b, kept = place
+        bag, expected, reference = self._row(pair, place, counts)
         word, found_kept, state = self.tables.read(bag, pair.state)
-        expected, reference = self._reference(pair, a, second, kept if counts else None)
         left_over = self.advanced(pair.left_over, expected, word)
         over = a is None and b is None and (kept is None or not counts)
         room = 3 if pair.later else 4
@@ -169,12 +199,22 @@ class _Spans:
         if fine and self._goes_on(pair, a):
             fine = found_kept == (NOTHING if expected == ASKED else expected)
             if not fine and (expected, found_kept) == (NOTHING, 0) and reference in (0, DONE):
-                fine = self.zeros_on_top = True
+                fine = self.wrote_zeros = True
         label, row = (pair, place), (bag, pair.state)
         if not fine:
             return label, row, None
         changed = {"state": state, "reference": reference, "left": left, "right": right}
         return label, row, pair._replace(**changed, behind=behind, left_over=left_over)
+
+    def _row(self, pair: Pair, place: Place, counts: bool) -> tuple[Bag, int, int | str]:
+        """The bag of a row, what is to be written there, and the reference's next state."""
+        domain, (a, b, kept) = self.domain, place
+        second = pair.taken if pair.symbol == "*" else b
+        bag = (
+            (*([] if a is None else [a]), *([] if kept is None else [domain.first_kept + kept])),
+            (*([] if second is None else [second]), domain.operator_id(pair.symbol)),
+        )
+        return bag, *self._reference(pair, a, second, kept if counts else None)
 
     def _advanced(self, before: Hypotheses, expected: int, word: int) -> Hypotheses:
         """The hypotheses after one more row, in which a word is written."""

@@ -1,6 +1,6 @@
 """Tables of weights for integers: outputs of each row, and what both readings leave of spans."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -23,52 +23,63 @@ class Tables:
     """Outputs of the weights in each row: with each bag in each state.
 
     H           the inputs of all rows, by bag and state.
-    word        the number of what the first reading writes, by bag and state; 0 if nothing.
+    words       all that the first reading writes anywhere, as rows of tokens; the first is nothing.
+    word        the number of what the first reading writes, by bag and state.
     kept        what it writes into an accumulator, which takes digits only.
     following   its next state. A state that is not known stands behind all others: nothing is
                 written in it, and it stays.
     starts      the states of the second reading that may come up, the start first.
     reached     the numbers of the rows that come up.
 
-    The second reading has a row for each word, in the slot right if it is the lowest, or left.
+    The second reading has a row for each word that comes up, in the slot right if it is the lowest,
+    or left. Which do, `read_words` is told: a perceptron writes anything where no text leads.
     """
 
     def __init__(self, domain: Integers, W: int, outputs: Outputs) -> None:
-        self.domain, self.W, self.D = domain, W, len(domain.vocabulary)
+        self.domain, self.W, self.D, self.outputs = domain, W, len(domain.vocabulary), outputs
         first = bags_of(domain)
         self.number = {bag: i for i, bag in enumerate(first)}
         bags = np.zeros((len(first), 2 * self.D), dtype=np.int64)
         for bag, (left, right) in zip(bags, first, strict=True):
             bag[[*left, *(self.D + token for token in right)]] = 1
-        H, written, following = self._tried(bags, outputs)
+        H, written, following = self._tried(bags)
         self.following: list[list[int]] = following.tolist()
         words, numbers = np.unique(written.reshape(-1, self.D), axis=0, return_inverse=True)
         if words[0].any():  # nothing goes first, whether it is ever written or not
             words, numbers = np.insert(words, 0, False, axis=0), numbers + 1
+        self.words = words
         self.word: list[list[int]] = np.reshape(numbers, (len(first), W)).tolist()
         digits = np.arange(FIRST_VALUE, domain.first_operator)
         self.kept: list[list[int]] = self._meaning(written[..., digits], np.arange(domain.base))
+        self.H, self.second = H, len(H)
+        self.reached: set[int] = set()
+
+    def read_words(self, some: Sequence[int]) -> None:
+        """Try the second reading on these words, all that come up."""
+        self.rank = {word: i for i, word in enumerate(some)}
         meaning = np.full(self.D, OTHER)
-        meaning[digits], meaning[domain.none] = np.arange(domain.base), ASKED
+        meaning[FIRST_VALUE : self.domain.first_operator] = np.arange(self.domain.base)
+        meaning[self.domain.none] = ASKED
+        words = self.words[[*some]]
         bags = np.zeros((2, len(words), 2, self.D), dtype=np.int64)
         bags[0, :, 0], bags[1, :, 1] = words, words
-        H_2, written, following = self._tried(bags.reshape(-1, 2 * self.D), outputs)
-        shape = (2, len(words), W)
+        H, written, following = self._tried(bags.reshape(-1, 2 * self.D))
+        shape = (2, len(words), self.W)
         self.left: list[list[list[int]]] = self._meaning(written.reshape(*shape, self.D), meaning)
         self.then: list[list[list[int]]] = following.reshape(shape).tolist()
-        self.H, self.second = np.concatenate([H, H_2]), len(H)
-        self.reached: set[int] = set()
+        self.H = np.concatenate([self.H[: self.second], H])
+        self.reached = {row for row in self.reached if row < self.second}
         self.starts = [0]
         for state in self.starts:  # it grows
-            for word in range(1, len(words)):
+            for word in some:
                 for lowest in range(2):
                     self.starts += {self.read_again(lowest, word, state)[1]} - {*self.starts}
 
-    def _tried(self, bags: NDArray, outputs: Outputs) -> tuple[NDArray, NDArray, NDArray]:
+    def _tried(self, bags: NDArray) -> tuple[NDArray, NDArray, NDArray]:
         """The inputs of each bag in each state; tokens that are written, and the next state."""
         n, W, D = len(bags), self.W, self.D
         H = np.hstack([np.repeat(bags, W, axis=0), np.tile(np.eye(W, dtype=np.int64), (n, 1))])
-        positive = outputs(H).reshape(n, W, D + W)
+        positive = self.outputs(H).reshape(n, W, D + W)
         ahead = positive[..., D:]
         following = np.where(ahead.sum(-1) == 1, ahead.argmax(-1), W)
         return H, positive[..., :D], following
@@ -81,19 +92,24 @@ class Tables:
 
     def read(self, bag: Bag, state: int) -> tuple[int, int, int]:
         """The first reading: the word, what is kept and the next state."""
+        if state < self.W:
+            self.reached.add(self.number[bag] * self.W + state)
+        return self.look(bag, state)
+
+    def look(self, bag: Bag, state: int) -> tuple[int, int, int]:
+        """The word, what is kept and the next state, of a row that need not be reached."""
         if state == self.W:
             return 0, NOTHING, state
         i = self.number[bag]
-        self.reached.add(i * self.W + state)
         return self.word[i][state], self.kept[i][state], self.following[i][state]
 
     def read_again(self, lowest: int, word: int, state: int) -> tuple[int, int]:
         """The second reading: what is left, and the next state."""
         if state == self.W:
             return NOTHING, state
-        row = (lowest * len(self.left[0]) + word) * self.W + state
-        self.reached.add(self.second + row)
-        return self.left[lowest][word][state], self.then[lowest][word][state]
+        i = self.rank[word]
+        self.reached.add(self.second + (lowest * len(self.rank) + i) * self.W + state)
+        return self.left[lowest][i][state], self.then[lowest][i][state]
 
 
 def bags_of(domain: Integers) -> list[Bag]:

@@ -12,6 +12,7 @@ which depends on whether each numeral has begun, may end there (it has no leadin
 ended. What the first reading writes may differ from the reference in what the second one removes,
 such as zeros above the top digit. So for each state that the second reading may come with from
 above, it is kept what it will leave of the places so far, and how that compares with the reference.
+Those states, and all that the first reading may write, are found before, by following it alone.
 It may come late, but not behind the `(`: a span has len a + len b + 3 positions, so there are four
 of them or more, three in a product, behind the end of both numerals. There, and for ever after,
 what is left for the start of the second reading must be the numeral of the value, or `?`.
