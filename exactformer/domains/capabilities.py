@@ -51,7 +51,7 @@ CAPABILITIES: dict[str, Capability] = {
     "values": Capability("values by the transformer", "`eval --engine model`", others=OF_OTHERS),
     "programs": Capability("programs of named wires", "`--program`, `model.run_program`"),
     "trace": Capability("traces", "`trace`, `model.trace`", others=OF_OTHERS),
-    "page": Capability("the page", "`explore`, `trace --html`"),
+    "page": Capability("the page", "`explore`, `trace --html`", others=OF_OTHERS),
     "taps": Capability(
         "intermediates, read and replaced", "`model.run`, `model.module`", others=OF_OTHERS
     ),

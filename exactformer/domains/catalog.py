@@ -150,6 +150,9 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 }
 
 
+BUILT_IN_OTHERS: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES, **INTEGERS}
+
+
 # Whether a name, in small letters, is that of something built in or of a variant, by the kind.
 RESERVED: dict[str, Callable[[str], bool]] = {
     Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
@@ -166,8 +169,7 @@ def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
 
 def find_domain(name: str) -> Domain:
     """Find what is built in, or a variant of an algebra, by its name."""
-    others: Mapping[str, Callable[[], Domain]] = {**MACHINES, **SPAN_MACHINES, **INTEGERS}
-    return others[name]() if name in others else find_algebra(name)
+    return BUILT_IN_OTHERS[name]() if name in BUILT_IN_OTHERS else find_algebra(name)
 
 
 def find_algebra(name: str) -> Algebra:

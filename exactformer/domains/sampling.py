@@ -17,7 +17,7 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +27,10 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
-from exactformer.domains.integer_sampling import draw_integers
+from exactformer.domains.growth import Growth
+from exactformer.domains.integer_sampling import draw_integers, tokens_of_integers
 from exactformer.domains.integers import Integers
-from exactformer.domains.machine_sampling import draw_spans, draw_texts
+from exactformer.domains.machine_sampling import draw_spans, draw_texts, tokens_of_spans
 from exactformer.domains.machines import Machine
 from exactformer.domains.reference import evaluate
 from exactformer.domains.span_machines import SpanMachine
@@ -209,7 +210,7 @@ def draw_balanced(
 
 
 def default_leaf(algebra: Algebra) -> float:
-    others = float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
+    others = _others(algebra)
     return max(0.2, 1 - 1 / others) if others else 0.2
 
 
@@ -217,16 +218,12 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
     """Expected number of tokens of a drawn expression, for each depth from 0 to `depth`."""
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, leaf=leaf)
-    return list(_means(algebra, depth, leaf))
+    return Growth(1, 3, _others(algebra), leaf).tokens(depth)
 
 
-def _means(algebra: Algebra, depth: int, leaf: float) -> Iterator[float]:
-    others = float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
-    mean, total = 1.0, 0.0
-    for deeper in range(1, depth + 2):
-        yield mean
-        total += mean
-        mean += 3 + others * (leaf + (1 - leaf) * total / deeper)
+def _others(algebra: Algebra) -> float:
+    """The mean number of operands besides the one that decides the depth."""
+    return float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
 
 
 def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> None:
@@ -236,7 +233,7 @@ def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> 
             f"{count} expressions of depth {depth} are more than can be drawn at once: "
             f"expected at most {MOST_EXPRESSIONS:,}, of depth {DEEPEST:,} at most"
         )
-    if any(count * mean > MOST_TOKENS for mean in _means(algebra, depth, leaf)):
+    if count * mean_tokens(algebra, depth, leaf)[depth] > MOST_TOKENS:
         raise ValueError(
             f"{count} expressions of depth {depth} have more than the {MOST_TOKENS:.0e} "
             f"tokens in all that can be drawn at once"
@@ -267,17 +264,20 @@ class Drawn(NamedTuple):
     usual    that of a sample, unless it is given.
     larger   those that are tried where no short text is a counterexample.
     draw     from the domain, that number, a count and a generator.
+    tokens   how many tokens a text has on average, from the domain and that number.
     """
 
     by: Literal["depth", "length"]
     usual: int
     larger: Sequence[int]
     draw: Callable[..., list[Expression]]
+    tokens: Callable[[Any, int], float]
 
 
 DRAWN: dict[str, Drawn] = {  # by the kind of domain
-    Algebra.kind: Drawn("depth", 2, range(3, 9), draw),
-    Machine.kind: Drawn("length", 20, (), draw_texts),  # the check names texts that are wrong
-    SpanMachine.kind: Drawn("depth", 2, (), draw_spans),
-    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers),
+    Algebra.kind: Drawn("depth", 2, range(3, 9), draw, lambda *asked: mean_tokens(*asked)[-1]),
+    # The check of machines names texts that are wrong.
+    Machine.kind: Drawn("length", 20, (), draw_texts, lambda machine, length: length),
+    SpanMachine.kind: Drawn("depth", 2, (), draw_spans, tokens_of_spans),
+    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers, tokens_of_integers),
 }
