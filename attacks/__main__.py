@@ -25,7 +25,7 @@ SIZES: dict[str, tuple[int, str]] = {
     "files": (100_000, "damaged files"),
     "netlists": (10_000, "damaged circuits"),
     "weights": (5_000, "changed models"),
-    "machines": (20_000, "pairs of machines"),
+    "machines": (40_000, "pairs of machines"),
     "remembered": (4_000, "changed tensors"),
     "packed": (10_000, "batches"),
     "rows": (1_000, "files of rows"),

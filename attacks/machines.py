@@ -174,4 +174,4 @@ def _can_end(machine: ReadByMachine, state: int) -> bool:
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--only", type=int, help="repeat this machine")
-    run_alone(attack, count=20_000, parser=options)
+    run_alone(attack, count=40_000, parser=options)
