@@ -176,27 +176,34 @@ def draw(
 
 
 def draw_balanced(
-    algebra: Algebra,
+    domain: Domain,
     depth: int,
     count: int,
     rng: np.random.Generator,
     leaf: float | None = None,
     parentheses: float | None = None,
 ) -> list[Expression]:
-    """Like `draw`, but each value of the algebra is the answer equally often, to within one.
+    """Like the draw of the domain's kind, but each value is the answer equally often, to within
+    one.
 
     Draws are rejected once their value's share is full, so within a class the law is unchanged.
     """
-    _expect(algebra, rng)
+    _expect_generator(rng)
     _check(depth, count, leaf, parentheses)
-    quota = dict.fromkeys(algebra.values, count // len(algebra.values))
-    for value in rng.permutation(algebra.values)[: count % len(algebra.values)]:
+    law = DRAWN[domain.kind]
+    if not law.finite:
+        raise ValueError(f"answers of {domain.name!r} are without end: they cannot be balanced")
+    given = {"leaf": leaf, "parentheses": parentheses}
+    given = {name: share for name, share in given.items() if share is not None}
+    values = [symbol for symbol in domain.vocabulary if symbol in domain.answer_symbols]
+    quota = dict.fromkeys(values, count // len(values))
+    for value in rng.permutation(values)[: count % len(values)]:
         quota[str(value)] += 1
     kept: list[Expression] = []
     barren = 0
     while len(kept) < count:
         before = len(kept)
-        for expression in draw(algebra, depth, max(count, 64), rng, leaf, parentheses):
+        for expression in law.draw(domain, depth, max(count, 64), rng, **given):
             value = evaluate(expression)
             if quota[value]:
                 quota[value] -= 1
@@ -242,6 +249,10 @@ def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> 
 
 def _expect(algebra: Algebra, rng: np.random.Generator) -> None:
     expect(algebra, Algebra, AN_ALGEBRA)
+    _expect_generator(rng)
+
+
+def _expect_generator(rng: np.random.Generator) -> None:
     expect(rng, np.random.Generator, "a generator, such as numpy.random.default_rng(0), as rng")
 
 
@@ -257,6 +268,16 @@ def _check(
             raise ValueError(f"expected a probability `{name}` from 0 to 1, found {share}")
 
 
+def require_drawable(domain: Domain, size: int, count: int) -> None:
+    """Raise a ValueError if texts of this depth or length have too many tokens to be drawn."""
+    law = DRAWN[domain.kind]
+    if count * law.tokens(domain, size) > MOST_TOKENS:
+        raise ValueError(
+            f"{count} expressions of {law.by} {size} have more than the {MOST_TOKENS:.0e} "
+            f"tokens in all that can be drawn at once"
+        )
+
+
 class Drawn(NamedTuple):
     """How random texts of a kind of domain are drawn.
 
@@ -265,6 +286,7 @@ class Drawn(NamedTuple):
     larger   those that are tried where no short text is a counterexample.
     draw     from the domain, that number, a count and a generator.
     tokens   how many tokens a text has on average, from the domain and that number.
+    finite   whether there is an end of answers.
     """
 
     by: Literal["depth", "length"]
@@ -272,12 +294,13 @@ class Drawn(NamedTuple):
     larger: Sequence[int]
     draw: Callable[..., list[Expression]]
     tokens: Callable[[Any, int], float]
+    finite: bool = True
 
 
 DRAWN: dict[str, Drawn] = {  # by the kind of domain
     Algebra.kind: Drawn("depth", 2, range(3, 9), draw, lambda *asked: mean_tokens(*asked)[-1]),
     # The check of machines names texts that are wrong.
-    Machine.kind: Drawn("length", 20, (), draw_texts, lambda machine, length: length),
+    Machine.kind: Drawn("length", 20, (), draw_texts, lambda machine, length: length, False),
     SpanMachine.kind: Drawn("depth", 2, (), draw_spans, tokens_of_spans),
-    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers, tokens_of_integers),
+    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers, tokens_of_integers, False),
 }
