@@ -198,11 +198,7 @@ CAPABILITIES: dict[str, Capability] = {
     "graph": Capability(
         "an iteration as a graph for other runtimes",
         "`export torch`",
-        {
-            "machine": Refusal("there is no graph of its scan yet", _FOLDER),
-            "span-machine": Refusal("there is no graph of its two scans yet", _FOLDER),
-            "integers": Refusal("there is no graph of its readings yet", _FOLDER),
-        },
+        {"integers": Refusal("there is no graph of its two readings yet", _FOLDER)},
     ),
     "whole graph": Capability(
         "the whole model as a graph for other runtimes",
