@@ -176,7 +176,7 @@ def draw(
 
 
 def draw_balanced(
-    domain: Domain,
+    algebra: Domain,
     depth: int,
     count: int,
     rng: np.random.Generator,
@@ -188,14 +188,15 @@ def draw_balanced(
 
     Draws are rejected once their value's share is full, so within a class the law is unchanged.
     """
+    expect(algebra, Domain, AN_ALGEBRA)
     _expect_generator(rng)
     _check(depth, count, leaf, parentheses)
-    law = DRAWN[domain.kind]
+    law = DRAWN[algebra.kind]
     if not law.finite:
-        raise ValueError(f"answers of {domain.name!r} are without end: they cannot be balanced")
+        raise ValueError(f"answers of {algebra.name!r} are without end: they cannot be balanced")
     given = {"leaf": leaf, "parentheses": parentheses}
     given = {name: share for name, share in given.items() if share is not None}
-    values = [symbol for symbol in domain.vocabulary if symbol in domain.answer_symbols]
+    values = [symbol for symbol in algebra.vocabulary if symbol in algebra.answer_symbols]
     quota = dict.fromkeys(values, count // len(values))
     for value in rng.permutation(values)[: count % len(values)]:
         quota[str(value)] += 1
@@ -203,7 +204,7 @@ def draw_balanced(
     barren = 0
     while len(kept) < count:
         before = len(kept)
-        for expression in law.draw(domain, depth, max(count, 64), rng, **given):
+        for expression in law.draw(algebra, depth, max(count, 64), rng, **given):
             value = evaluate(expression)
             if quota[value]:
                 quota[value] -= 1
