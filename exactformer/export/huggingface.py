@@ -48,7 +48,7 @@ def model_card(model: Model, findings: Findings) -> str:
     counted = [f"at most {count} operands in {format}" for format, count in most.items()]
     return CARD.format(
         name=model.domain.name,
-        texts=TEXTS[model.domain.layer("depth")],
+        texts=TEXTS.get(model.domain.layer("depth"), OTHER_TEXTS),
         vocabulary=" ".join(model.domain.vocabulary),
         limit=f" A span may have {', '.join(counted)}; longer ones are refused." if most else "",
         origin=", ".join(origin) or "unknown",
@@ -74,6 +74,7 @@ weight-shared layer, which is applied until no parenthesis is left""",
     "integers": """sums, differences, products and comparisons of natural numbers in digits, of any
 depth and length. It has one weight-shared layer, which is applied until no parenthesis is left""",
 }
+OTHER_TEXTS = "texts of its own, of any length. It has one weight-shared layer"
 
 CARD = """---
 license: mit

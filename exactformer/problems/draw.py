@@ -15,7 +15,7 @@ from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
 from exactformer.domains.sampling import DRAWN, draw_balanced, require_drawable
-from exactformer.problems.prompts import prompt
+from exactformer.problems.prompts import instruction, prompt
 
 VERSION = 1  # begins every id; it changes with the law of the draw, the prompt or the columns
 BLOCK = 100  # expressions of one draw; another number would give other problems
@@ -54,6 +54,7 @@ def problems(
     """
     expect(domain, Domain, AN_ALGEBRA)
     require_capability("problems", domain)
+    instruction(domain)  # or there is no way to ask: this says why
     for name, number in (("seed", seed), ("count", count)):
         if number < 0:
             raise ValueError(f"expected a {name} of 0 or more, found {number}")

@@ -62,7 +62,7 @@ def write_dataset(
             name=domain.name,
             files="".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes),
             vocabulary=" ".join(domain.vocabulary),
-            written=WRITTEN[domain.layer("depth")],
+            written=WRITTEN.get(domain.layer("depth"), "Random"),
             law=", each value equally often" if balanced else "",
             version=VERSION,
             seed=seed,

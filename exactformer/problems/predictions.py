@@ -12,7 +12,7 @@ from exactformer.domains.formats.lines import Lines
 from exactformer.problems.accuracy import commonest, interval, interval_in_words
 from exactformer.problems.answers import RULES
 from exactformer.problems.files import json_line, read_problems
-from exactformer.problems.prompts import has_numerals, spellings
+from exactformer.problems.prompts import has_numerals, instruction, spellings
 
 Rule = Literal["reasoned", "alone"]
 LOGS = "samples_*.jsonl"  # what lm-evaluation-harness writes with --log_samples
@@ -84,6 +84,7 @@ def score_predictions(
     rule          how the answer is found in a reply (`problems/answers.py`).
     """
     require_capability("problems", domain)
+    instruction(domain)  # or there is no way to ask: this says why
     problems = read_problems(rows, domain)
     given = read_predictions(predictions)
     known = {problem.id for problem in problems}
