@@ -162,10 +162,9 @@ CAPABILITIES: dict[str, Capability] = {
         "`train --method futures`, `--method beliefs`, over texts alone",
         {
             **dict.fromkeys(("depth", "log", "plain"), _BY_DEPTH),
-            "span-machine": Refusal("its spans are no texts", "construct it instead"),
-            "integers": Refusal(
-                "the state of a place is told only by the digits of both operands",
-                "construct it instead",
+            **dict.fromkeys(
+                ("span-machine", "integers"),
+                Refusal("its spans are no texts", "construct it instead"),
             ),
         },
     ),
