@@ -88,7 +88,7 @@ def test_programs_are_of_an_algebra(command):
     status, printed, said = run_here([command, "parity", "--program", "-"], b"a=0 1;b=0;")
     assert (status, printed) == (2, "")
     assert said == f"exactformer: {refusal('programs', find_domain('parity'))}\n"
-    assert "programs of named wires: not for 'parity', of machines over texts, since" in said
+    assert "programs of named wires: not for 'parity' (machines over texts), since" in said
 
 
 MANY = 100_000

@@ -18,7 +18,7 @@ IN_WORDS = {  # by layer
     "depth": "",
     "log": " by the logarithm",
     "plain": " in plain notation",
-    **{layer: f", of {words}" for layer, words in OF_OTHERS.items()},
+    **{layer: f" ({words})" for layer, words in OF_OTHERS.items()},
 }
 
 
