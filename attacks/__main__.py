@@ -25,7 +25,7 @@ SIZES: dict[str, tuple[int, str]] = {
     "files": (100_000, "damaged files"),
     "netlists": (10_000, "damaged circuits"),
     "weights": (5_000, "changed models"),
-    "machines": (6_000, "pairs of machines"),
+    "machines": (40_000, "pairs of machines"),
     "integers": (2_000, "changed weights"),
     "remembered": (4_000, "changed tensors"),
     "packed": (10_000, "batches"),

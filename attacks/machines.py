@@ -46,11 +46,11 @@ def attack(count: int, seed: int, only: int | None = None) -> Report:
 
 
 def _fault(rng: np.random.Generator, report: Report) -> str | None:
-    first, other = _pair(rng)
+    first, other, made = _pair(rng)
     kind = str(rng.choice(["closed", "table"]))
     model = ef.construct(other, kind)
     texts = _texts(other, rng)
-    report.count(f"machines, {first.kind}")
+    report.count(_sort(other))
     report.count("texts", len(texts))
     if model.predict(texts) != [*map(evaluate, texts)]:
         return "an answer is not that of reading one symbol after the other"
@@ -59,8 +59,8 @@ def _fault(rng: np.random.Generator, report: Report) -> str | None:
     held = ef.Model(first, weights)
     certificate = held.certify()
     example = certificate.counterexample
-    of = "with a changed number" if changed else "split"
-    report.count(f"weights, {of}: {certificate.verdict}")
+    of = f"{made}, and a number is changed" if changed else made
+    report.count(f"mutants, {of}: {certificate.verdict}")
     if example is not None and held.predict([example.expression]) != [example.found]:
         return f"{example.expression} is not answered {example.found}"
     if example is not None and evaluate(example.expression) == example.found:
@@ -77,16 +77,28 @@ def _fault(rng: np.random.Generator, report: Report) -> str | None:
     return None
 
 
-def _pair(rng: np.random.Generator) -> tuple[ReadByMachine, ReadByMachine]:
-    """A random machine, and one that is changed or split, or both, with the same vocabulary."""
+def _pair(rng: np.random.Generator) -> tuple[ReadByMachine, ReadByMachine, str]:
+    """A random machine, one with the same vocabulary that is split, or mutated and split, and which
+    of the two it is, in words.
+    """
     while True:
         over_spans = rng.random() < 0.5
         machine = random_span_machine(rng).machine if over_spans else random_machine(rng)
-        other = split(mutated(machine, rng), rng)
+        mutant = mutated(machine, rng)
+        made = "split" if mutant == machine else "mutated and split"
+        other = split(mutant, rng)
         if other is not None and not over_spans:
-            return machine, other
+            return machine, other, made
         if other is not None and {*other.outputs} == {*machine.outputs}:  # else other values
-            return SpanMachine(machine), SpanMachine(other)
+            return SpanMachine(machine), SpanMachine(other), made
+
+
+def _sort(domain: ReadByMachine) -> str:
+    if isinstance(domain, SpanMachine):
+        return "machines over spans, on random trees"
+    if domain.end is None:
+        return "transducers: machines over texts that answer at each position"
+    return "machines over texts that answer at the end"
 
 
 def _texts(domain: ReadByMachine, rng: np.random.Generator) -> list[ef.Expression]:
@@ -162,4 +174,4 @@ def _can_end(machine: ReadByMachine, state: int) -> bool:
 if __name__ == "__main__":
     options = argparse.ArgumentParser()
     options.add_argument("--only", type=int, help="repeat this machine")
-    run_alone(attack, count=6_000, parser=options)
+    run_alone(attack, count=40_000, parser=options)

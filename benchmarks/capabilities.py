@@ -7,8 +7,9 @@ each cell, and holds the page against the table.
 """
 
 import sys
+from collections.abc import Iterable
 
-from exactformer.domains.capabilities import CAPABILITIES, Capability, refusal
+from exactformer.domains.capabilities import CAPABILITIES, OF_OTHERS, Capability, refusal
 from exactformer.domains.catalog import boolean
 from exactformer.domains.notation import NOTATIONS
 from exactformer.paper.files import table
@@ -22,14 +23,12 @@ the same with iterations by the depth and [by the logarithm](iterations.md), unl
 
 {table}
 
-What a [machine](machines.md) over texts or spans has, and [integers](integers.md) and
-[rearrangements](rearrangements.md) have, [square roots](integers.md#square-roots) among them, which
-are no algebras:
+The same of domains that are no algebras, which have one way to iterate: [machines](machines.md)
+over texts and over spans, [integers](integers.md), numbers with their
+[lowest digit first](integers.md#lowest-digit-first), [square roots](integers.md#square-roots) and
+[rearrangements](rearrangements.md).
 
 {kinds}
-
-What else is asked of one ends with a message that says so: it needs the values and the operators of
-an algebra, or is about the paper's experiment.
 
 Where it says no, a command ends with a message and the exit status 2, and a function with a
 ValueError. The message says what to use instead:
@@ -47,7 +46,15 @@ digits for published ListOps files. [Limits](limits.md) and the pages about thes
 
 def cells(capability: Capability, way: str) -> list[str]:
     """Yes for each notation, or why not."""
-    layers = [notation.layer or way for notation in NOTATIONS.values()]
+    return _said(capability, [notation.layer or way for notation in NOTATIONS.values()])
+
+
+def others(capability: Capability) -> list[str]:
+    """Yes for each kind of domain that is no algebra, or why not."""
+    return _said(capability, OF_OTHERS)
+
+
+def _said(capability: Capability, layers: Iterable[str]) -> list[str]:
     refused = capability.refused
     return [f"no: {refused[layer].why}" if layer in refused else "yes" for layer in layers]
 
@@ -66,8 +73,8 @@ def rows() -> list[list[str]]:
 
 def page() -> str:
     lines = table(["what", "with", *NOTATIONS], rows(), words=2 + len(NOTATIONS))
-    has = [[c.what, c.reached] for c in CAPABILITIES.values() if c.others]
-    kinds = "\n".join(table(["what", "with"], has, words=2))
+    has = [[c.what, c.reached, *others(c)] for c in CAPABILITIES.values()]
+    kinds = "\n".join(table(["what", "with", *OF_OTHERS.values()], has, words=2 + len(OF_OTHERS)))
     message = refusal("parentheses", boolean())
     return PAGE.format(table="\n".join(lines), kinds=kinds, message=message)
 

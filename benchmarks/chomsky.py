@@ -159,8 +159,8 @@ def main() -> int:
             log(" | ".join(longs[-1]))
     print(heading("The Chomsky-hierarchy benchmark"))
     print(
-        f"The benchmark's tasks as the domains `{FOLDER}TASK`. Seconds are those of one thread of a "
-        f"CPU; Python {platform.python_version()}, torch {torch.__version__}.\n"
+        f"The benchmark's tasks as the domains `{FOLDER}TASK`. Seconds are those of one thread of "
+        f"a CPU; Python {platform.python_version()}, torch {torch.__version__}.\n"
     )
     print("Rows of the benchmark, by the transformer:\n")
     names = ["task", "layer", "weights", "certificate", "rows right", "refused", "seconds"]

@@ -60,16 +60,18 @@ def random_texts(machine: Machine, rng: np.random.Generator, count: int) -> list
     """Random texts of up to 40 symbols that the machine allows."""
     texts: list[Expression] = []
     for _ in range(50 * count):
+        if len(texts) == count:
+            break
         length = int(rng.integers(1, 41))
         state, ids = machine.start, []
         while len(ids) < length:
             allowed = [t for t, q in enumerate(machine.transitions[state]) if q != NO_STATE]
             if not allowed:
                 break
-            ids.append(int(rng.choice(allowed)))
+            ids.append(allowed[rng.integers(len(allowed))])
             state = machine.transitions[state][ids[-1]]
         ends = ids and not (machine.answers_at_end and machine.outputs[state] is None)
-        if ends and len(texts) < count:
+        if ends:
             order = 1 if machine.read == "left" else -1
             texts.append(Expression(machine, np.array(ids[::order], dtype=np.int16)))
     return texts

@@ -91,3 +91,28 @@ KLEENE = [
     Reply("true and false = false, so the answer is **false**.", "false"),
     Reply("untrue", None),
 ]
+
+INTEGERS = [
+    Reply("30633", "30633", "30633"),
+    Reply("30,633", "30633"),
+    Reply("1,230,633 is it", "1230633"),
+    Reply("45*678 = 30510, so the answer is 30633.", "30633"),
+    Reply("The answer is **30,510**", "30510"),
+    Reply("007", "7", "7"),
+    Reply("000", "0", "0"),
+    Reply("?", "?", "?"),
+    Reply("5-6 is below zero. The answer is ?", "?"),
+    Reply("Is it 42?", "42"),
+    Reply(r"\boxed{12}", "12"),
+    Reply("It is 3.5", None),
+    Reply("-3", None),
+    Reply("1/3", None),
+    Reply("12a", None),
+    Reply("It cannot be told", None),
+]
+
+FOLDS = [
+    Reply("7", "7", "7"),
+    Reply("LAST is 4, so the answer is 4.", "4"),
+    Reply("17", None),
+]

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.catalog import arithmetic, boolean
+from exactformer.domains.domain import Domain
+from exactformer.domains.integers import integers
+from exactformer.domains.machine_catalog import folds
 from exactformer.problems.answers import RULES, alone, reasoned
 from exactformer.problems.draw import problems
 from exactformer.problems.files import write_problems
 from exactformer.problems.folders import write_lm_eval
 from exactformer.problems.gym import ProblemSet
 from exactformer.problems.predictions import Rule, read_predictions, score_predictions
-from exactformer.problems.prompts import spellings
+from exactformer.problems.prompts import has_numerals, spellings
 from tests import replies
 from tests.algebras import KLEENE
 from tests.replies import Reply
@@ -29,20 +31,25 @@ TABLE = [
         (arithmetic(), replies.ARITHMETIC),
         (boolean(), replies.BOOLEAN),
         (KLEENE, replies.KLEENE),
+        (folds(), replies.FOLDS),
+        (integers(), replies.INTEGERS),
     )
     for reply in some
 ]
-ALGEBRAS = [pytest.param(a, id=a.name) for a in (arithmetic(), boolean(), KLEENE)]
+ALGEBRAS = [
+    pytest.param(a, id=a.name) for a in (arithmetic(), boolean(), KLEENE, folds(), integers())
+]
 
 
-def of(algebra: Algebra) -> list[Reply]:
+def of(algebra: Domain) -> list[Reply]:
     return [reply for own, reply in TABLE if own == algebra]
 
 
 @pytest.mark.parametrize(("algebra", "reply"), TABLE, ids=lambda part: repr(part)[:40])
 def test_the_rule(algebra, reply):
-    assert reasoned(reply.text, spellings(algebra)) == reply.reasoned
-    assert alone(reply.text, spellings(algebra)) == reply.alone
+    asked = spellings(algebra), has_numerals(algebra)
+    assert reasoned(reply.text, *asked) == reply.reasoned
+    assert alone(reply.text, *asked) == reply.alone
 
 
 @given(st.text(), st.sampled_from("0123456789"))
@@ -73,7 +80,7 @@ def test_predictions_are_scored_by_it(algebra, rule: Rule, tmp_path):
 def test_the_data_set_for_reasoning_gym_scores_by_it(algebra):
     made = ProblemSet(algebra)
     for reply in of(algebra):
-        for value in algebra.values:
+        for value in {*algebra.answer_symbols, reply.reasoned} - {None}:
             score = made.score_answer(reply.text, {"answer": value})
             assert score == (reply.reasoned == value)
 

@@ -210,6 +210,13 @@ def graph(case: Case) -> None:
     assert written.exists()
 
 
+def whole_graph(case: Case) -> None:
+    written = case.folder / "model.onnx"
+    by = ("--iterations", case.by)
+    with patch("exactformer.export.onnx._packages", side_effect=Enough), suppress(Enough):
+        case.command("export", "onnx", case.domain, *by, "--out", written)
+
+
 def bench(case: Case) -> None:
     measured = patch("exactformer.bench.table.bench", side_effect=Enough)  # of half a minute
     with measured as measures, suppress(Enough):
@@ -240,6 +247,7 @@ TRIED: dict[str, Callable[[Case], None]] = {
     "protocol": other_networks,
     "huggingface": huggingface,
     "graph": graph,
+    "whole graph": whole_graph,
     "bench": bench,
 }
 
@@ -249,7 +257,7 @@ def test_every_capability_is_tried():
     assert all(capability.refused.keys() <= LAYERS.keys() for capability in CAPABILITIES.values())
 
 
-ITERATED = [*list(TRIED)[: list(TRIED).index("certificates")], "graph"]
+ITERATED = [*list(TRIED)[: list(TRIED).index("certificates")], "graph", "whole graph"]
 CELLS = [(name, domain, "depth") for name in TRIED for domain in DOMAINS.values()]
 CELLS += [(name, domain, "depth") for name in TRIED if name not in OF_ALGEBRAS for domain in OTHERS]
 CELLS += [(name, domain, "log") for name in ITERATED for domain in DOMAINS.values()]

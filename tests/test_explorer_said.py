@@ -91,6 +91,60 @@ def test_its_rows_and_events_are_shown_at_each_iteration(visit, tmp_path, case):
     assert f"It halts, after {len(traced.steps)} iterations" in visit.text("#sheet-caption")
 
 
+MACHINES = {
+    "parity": "1101",
+    "flip-flop": None,
+    "folds": "(DIFF 9 (LAST 4 5 6) (MAX 1 2))",
+    "integers": "(12+(3*45))",
+}
+
+
+@pytest.mark.parametrize(("domain", "text"), MACHINES.items())
+def test_machines_and_integers_are_shown_with_their_states(visit, address, domain, text):
+    """There is a table for each iteration, no circuit, and a weights' view with states as rows."""
+    view = {} if text is None else {"expression": text}
+    visit.open(address, algebra=domain, **view)
+    text = visit.page.input_value("#expression")
+    traced = ef.construct(ef.find_domain(domain)).trace(text)
+    assert visit.text("#value") == traced.value == ef.oracle(ef.parse(traced.domain, text))
+    for step in traced.steps:
+        rows = step.rows()
+        assert "state" in rows
+        assert visit.page.locator(".label b").all_text_contents() == list(rows)
+        for row, wanted in enumerate(rows.values()):
+            assert cells(visit, row) == ["" if cell == "·" else str(cell) for cell in wanted]
+        events = [*step.events(traced.domain)]
+        assert visit.page.locator("#events li").all_text_contents() == events
+        visit.page.keyboard.press("ArrowRight")
+    assert visit.page.locator("#circuit").is_hidden()
+    assert visit.complaints == []
+
+
+def test_the_weights_of_a_machine_have_rows_for_states(visit, address):
+    visit.open(address, algebra="parity", view="weights")
+    rows = visit.page.locator("svg[aria-label=W_1] .row-name")
+    rows.first.wait_for()
+    assert rows.all_text_contents() == ["0", "1", "$", "q0", "q1"]
+    assert visit.page.locator("svg[aria-label=G_K] .row-name").all_text_contents() == [
+        "0",
+        "1",
+        "$",
+    ]
+    assert visit.text("#size-name") == "length"
+
+
+def test_from_a_machine_back_to_an_algebra(visit, address):
+    visit.open(address, algebra="parity")
+    visit.page.select_option("#algebra", "boolean")
+    visit.page.locator("#circuit .node").first.wait_for()
+    assert visit.text("#size-name") == "depth"
+    visit.page.select_option("#algebra", "compare")
+    visit.page.locator("#circuit").wait_for(state="hidden")
+    visit.page.keyboard.press("r")  # draw a text of this length
+    visit.page.wait_for_selector("#value")
+    assert visit.complaints == []
+
+
 def test_a_layer_with_a_picture_shows_that(visit, address):
     visit.open(address)
     assert visit.page.locator(".stage-attention").count() == 1

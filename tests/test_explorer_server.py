@@ -13,7 +13,7 @@ import pytest
 from starlette.exceptions import HTTPException
 
 from exactformer.api import load
-from exactformer.domains.catalog import BUILT_IN, CATALOG
+from exactformer.domains.catalog import BUILT_IN, BUILT_IN_OTHERS, CATALOG, find_domain
 from exactformer.domains.reference import evaluate
 from exactformer.domains.syntax import parse
 from exactformer.explorer.page import page
@@ -35,12 +35,15 @@ def test_the_page(client):
 def test_models(client):
     offered = client.get("/api/models").json()
     assert offered["first"] == {"algebra": "boolean", "weights": "constructed"}
+    assert {algebra["name"] for algebra in offered["algebras"]} == {*BUILT_IN, *BUILT_IN_OTHERS}
     for algebra in offered["algebras"]:
         name, _, plain = algebra["name"].partition("-")
-        expected = BUILT_IN[algebra["name"]]()
+        expected = find_domain(algebra["name"])
         assert algebra["vocabulary"] == list(expected.vocabulary)
-        learned = f"{name}/7520" if plain else "7520"
-        assert {"constructed", "constructed/table", learned, "random/0"} <= set(algebra["weights"])
+        assert {"constructed", "constructed/table"} <= set(algebra["weights"])
+        if algebra["name"] in BUILT_IN:
+            learned = f"{name}/7520" if plain else "7520"
+            assert {learned, "random/0"} <= set(algebra["weights"])
         for kind, text in algebra["examples"].items():
             asked = {"algebra": algebra["name"], "weights": "constructed", kind: text}
             answer = client.post("/api/trace", json=asked)
@@ -132,6 +135,31 @@ def test_sample(client):
     assert "depth" in refused(client.get("/api/sample", params=asked | {"depth": "2000"}), 400)
     assert "too many to draw" in refused(
         client.get("/api/sample", params=asked | {"depth": "900"}), 413
+    )
+
+
+@pytest.mark.parametrize(
+    ("domain", "by", "size"), [("compare", "length", 9), ("folds", "depth", 4)]
+)
+def test_a_sample_of_a_machine(client, domain, by, size):
+    asked = {"algebra": domain, by: size, "seed": 3}
+    drawn = client.get("/api/sample", params=asked).json()
+    answer = trace(client, drawn["expression"], domain, "constructed").json()
+    assert answer["value"] == answer["expected"] == drawn["value"]
+    other = {"depth": "length", "length": "depth"}[by]
+    wrong = client.get("/api/sample", params={"algebra": domain, other: size, "seed": 3})
+    assert f"drawn by their {by}" in refused(wrong, 400)
+    most = client.get("/api/sample", params=asked | {by: 1_000})
+    assert most.status_code == 200 if by == "length" else "too many to draw" in refused(most, 413)
+    programs = client.get("/api/sample", params={"algebra": domain, "statements": 2, "seed": 3})
+    assert "expected an algebra" in refused(programs, 400)
+
+
+def test_a_machine_has_no_random_weights(client):
+    found = refused(trace(client, "0110", "parity", "random/3"), 400)
+    assert found == (
+        "expected as weights for parity one of constructed, constructed/table, or 7520; "
+        "found 'random/3'"
     )
 
 

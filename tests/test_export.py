@@ -12,16 +12,18 @@ import torch
 
 import exactformer as ef
 from exactformer.domains.catalog import boolean, listops
-from exactformer.domains.sampling import draw
+from exactformer.domains.machines import Machine, ReadByMachine
+from exactformer.domains.sampling import DRAWN, draw
 from exactformer.export.huggingface import export_folder
 from exactformer.export.loop import LoopGraph, iteration_graph
 from exactformer.export.onnx import export_onnx, position_ids
-from exactformer.export.program import export_iteration
+from exactformer.export.program import export_iteration, texts_to_compare
 from exactformer.model.circuit import steps
 from exactformer.model.encode import initial_state, read_answers
 from exactformer.model.layers import layer_of
 from exactformer.verify import verify
 from tests.algebras import MODULO_7, S3
+from tests.machines import random_machine, random_span_machine, random_texts
 from tests.plain_algebras import MODULO7, powers
 
 MODELS = {
@@ -85,6 +87,59 @@ def test_the_program_of_another_layer_is_the_model_state_by_state(kind, tmp_path
         X = run(X, inside & step.P.any(-1, keepdim=True))
         assert torch.equal(X, step.X)
     assert read_answers(X, model.weights, model.domain) == [ef.oracle(e) for e in expressions]
+
+
+def texts_of(domain: ReadByMachine, rng: np.random.Generator) -> list[ef.Expression]:
+    if isinstance(domain, Machine):
+        return random_texts(domain, rng, 8)
+    return [text for depth in range(5) for text in DRAWN[domain.kind].draw(domain, depth, 3, rng)]
+
+
+def test_the_graphs_of_random_machines_are_the_model_state_by_state():
+    rng = np.random.default_rng(0)
+    iterations = 0
+    domains = [random_machine(rng) for _ in range(15)]
+    for domain in [*domains, *(random_span_machine(rng) for _ in range(15))]:
+        model = ef.construct(domain, "closed")
+        graph, texts = iteration_graph(model), texts_of(domain, rng)
+        X, inside = initial_state(texts, model.weights)
+        for step in layer_of(domain, "depth").steps(X, inside, model.weights, domain):
+            X = graph(X, inside & step.P.any(-1, keepdim=True))
+            assert torch.equal(X, step.X)
+            iterations += 1
+        assert read_answers(X, model.weights, domain) == [ef.oracle(text) for text in texts]
+    assert iterations > 40
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("parity", "1" * 901), ("flip-flop", "0iir1ir"), ("folds", "(DIFF 9 (LAST 4 (SM 5 6)) 1)")],
+)
+def test_the_program_of_a_machine_takes_every_shape(name, text, tmp_path):
+    """The graph has been made from other lengths, and takes batches with nothing in them."""
+    model = ef.load("constructed", ef.find_domain(name))
+    export_iteration(model, tmp_path / "iteration.pt2")
+    run = torch.export.load(tmp_path / "iteration.pt2").module()
+    X, inside = initial_state([ef.parse(model.domain, text)], model.weights)
+    for step in layer_of(model.domain, "depth").steps(X, inside, model.weights, model.domain):
+        X = run(X, inside & step.P.any(-1, keepdim=True))
+        assert torch.equal(X, step.X)
+    (found,) = read_answers(X, model.weights, model.domain)
+    assert found == ef.oracle(ef.parse(model.domain, text))
+    for B, n in ((0, 3), (2, 0), (0, 0)):
+        empty = X.new_zeros(B, n, X.shape[-1])
+        assert run(empty, torch.ones(B, n, dtype=torch.bool)).shape == empty.shape
+
+
+def test_a_machine_that_allows_few_lengths_is_compared_on_those():
+    """No text has 3 to 9 symbols."""
+    domain = ef.Machine.from_rule(
+        "tens", "a", 0, lambda q, x: (q + 1) % 10, lambda q: "a" if q == 0 else None
+    )
+    assert {len(text) for text in texts_to_compare(domain, 3, 4)} == {10}
+    none = ef.Machine.from_rule("one", "a", 0, lambda q, x: 1 if q == 0 else None, lambda q: "a")
+    with pytest.raises(ValueError, match="no text of 'one' to compare the program with"):
+        texts_to_compare(none, 3, 4)
 
 
 @LAB

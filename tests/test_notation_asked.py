@@ -19,8 +19,6 @@ DECIDE = {
     "domains/reference.py": "the oracle, with an account of each way to group",
     "domains/strahler.py": "the Strahler number, with an account of each way to group",
     "domains/formats/nangia.py": "the ListOps data are for prefix notation",
-    "export/huggingface.py": "words of a model's card",
-    "problems/folders.py": "words of a data set's card",
 }
 # The files that ask whether an algebra declares levels, which only plain notation has.
 ASK_FOR_LEVELS = {
@@ -40,7 +38,9 @@ BY_LAYER = {
     "model/layers.py",
     "model/iterations.py",
     "engine/build.py",
+    "export/huggingface.py",
     "export/loop.py",
+    "problems/folders.py",
     "trace/runs.py",
 }
 # The same words for something else, or the notation of an algebra that is made there.

@@ -7,12 +7,14 @@ import subprocess
 import sys
 from collections import Counter
 from importlib.util import find_spec
+from itertools import accumulate
 from pathlib import Path
 
 import pytest
 
 import exactformer as ef
 from exactformer.domains.catalog import arithmetic, boolean, listops
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.evaluation.score import Task, score
 from exactformer.problems.accuracy import interval
 from exactformer.problems.depths import format_depths, read_depths
@@ -63,6 +65,29 @@ def test_an_id_names_one_problem_whatever_else_is_asked_for(task):
     assert [row.expression for row in other] != [row.expression for row in few]
 
 
+@pytest.mark.parametrize("name", ["folds", "integers", "integers-2"])
+def test_rows_of_spans_and_of_integers(name, tmp_path):
+    domain = ef.find_domain(name)
+    rows = list(problems(domain, [0, 2, 3], 20, seed=3))
+    write_problems(rows, tmp_path / "rows", "jsonl")
+    assert read_problems(tmp_path / "rows", domain) == rows
+    for row in rows:
+        assert row.value == ef.oracle(ef.parse(domain, row.expression))
+        assert row.depth == max(accumulate((c == "(") - (c == ")") for c in row.expression))
+    assert Counter(row.depth for row in rows) == {0: 20, 2: 20, 3: 20}
+
+
+def test_balanced_ones_of_spans_and_none_of_integers():
+    rows = list(problems(ef.find_domain("folds"), [3], 40, balanced=True))
+    assert {*Counter(row.value for row in rows).values()} == {4}
+    with pytest.raises(ValueError, match="'integers' are without end: they cannot be balanced"):
+        list(problems(ef.find_domain("integers"), [3], 40, balanced=True))
+    with pytest.raises(ValueError, match="its texts have a length and no depth"):
+        list(problems(ef.find_domain("parity"), [3], 40))
+    with pytest.raises(ValueError, match="of depth 900 have more than the 2e"):
+        list(problems(ef.find_domain("folds"), [900], 40))
+
+
 def test_balanced_ones_are_balanced_at_each_depth(task):
     rows = list(problems(task, [1, 4], 40, balanced=True))
     for depth in (1, 4):
@@ -89,6 +114,30 @@ def test_a_prompt_says_what_the_operators_mean():
     )
     with pytest.raises(ValueError, match="more than 200 cases and no rule"):
         prompt(untold, "v1")
+
+
+def test_a_prompt_tells_a_machine_of_ones_own_by_its_transitions():
+    def step(so_far: str, symbol: str) -> str | None:
+        return symbol if so_far == "none" else min(so_far, symbol)
+
+    end = {"none": None, "a": "a", "b": "b"}.get
+    own = SpanMachine(ef.Machine.from_rule("least", "ab", "none", step, end))
+    assert prompt(own, "(ab)") == (
+        "Evaluate the expression, where what is in parentheses is read from the left, inner "
+        "parentheses as what they are worth; reading begins in none; in none a leads to a; in none "
+        "b leads to b; in a a leads to a; in a b leads to a; in b a leads to a; in b b leads to b; "
+        "what ends in a is worth a; what ends in b is worth b. Answer with its value alone: a or b."
+        " Expression: (ab) Answer:"
+    )
+    many = SpanMachine(
+        ef.Machine.from_rule(
+            "many", "0123456789", 0, lambda q, x: (q + int(x)) % 40, lambda q: str(q // 4)
+        )
+    )
+    with pytest.raises(ValueError, match="'many' has more than 200 transitions"):
+        prompt(many, "1")
+    with pytest.raises(ValueError, match="digits of 'integers-16' are letters, too"):
+        prompt(ef.find_domain("integers-16"), "1")
 
 
 def test_plain_notation_has_rows_and_folders_too(tmp_path):

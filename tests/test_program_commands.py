@@ -8,6 +8,8 @@ import pytest
 
 import exactformer as ef
 from exactformer.certify import certify_program
+from exactformer.domains.capabilities import refusal
+from exactformer.domains.catalog import find_domain
 from exactformer.domains.program import Program
 from exactformer.domains.program_sampling import draw_program
 from exactformer.domains.reference import evaluate_program
@@ -85,7 +87,8 @@ def test_programs_are_of_an_algebra(command):
     """The theorem is about values, which a machine that reads a text does not have."""
     status, printed, said = run_here([command, "parity", "--program", "-"], b"a=0 1;b=0;")
     assert (status, printed) == (2, "")
-    assert said == "exactformer: expected an algebra, found 'parity' of the kind machine\n"
+    assert said == f"exactformer: {refusal('programs', find_domain('parity'))}\n"
+    assert "programs of named wires: not for 'parity' (machines over texts), since" in said
 
 
 MANY = 100_000

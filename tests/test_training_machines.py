@@ -306,7 +306,7 @@ def test_the_command_says_what_failed(tmp_path):
     ("arguments", "message"),
     [
         (["--method", "future"], "expected the method futures or beliefs, found 'future'"),
-        (["--method", "staged"], "expected an algebra, found 'parity' of the kind machine"),
+        (["--method", "staged"], "use --method futures or beliefs, over short texts"),
         (["--set", "sample=9"], "the method futures has no 'sample'"),
         (["--set", "states=0"], "expected states of 1 or more, found 0"),
         (["--set", "states=1001"], "states: expected 1000 at most, found 1001"),

@@ -13,8 +13,6 @@ from typer.core import TyperGroup
 
 from exactformer import __version__
 from exactformer.cli.streams import OUTPUT, Unread, drop_output, end_unread, open_streams
-from exactformer.domains.algebra import Algebra
-from exactformer.domains.belonging import algebra_of
 from exactformer.domains.catalog import BUILT_IN, find_domain
 from exactformer.domains.chomsky import FOLDER, TASKS
 from exactformer.domains.data import listed, require_device, suggestion
@@ -116,15 +114,6 @@ def one_of(choices: Any, metavar: str | None = None) -> dict[str, Any]:
     return {"parser": read, "metavar": metavar or "|".join(known)}
 
 
-def read_algebra(name: str) -> Algebra:
-    """An algebra by its name or the path of its file."""
-    try:
-        return algebra_of(read_domain(name))
-    except ValueError as error:  # of which typer would tell nothing but that there was one
-        _tell(error)
-        raise Exit(2) from None
-
-
 def read_domain(name: str) -> AnyDomain:
     if not name.endswith(".toml"):
         try:
@@ -161,7 +150,6 @@ _DOMAIN: dict[str, Any] = {
     f"as {FOLDER}{next(iter(TASKS))}; or the path of a .toml file that defines one of them.",
 }
 Domain = Annotated[AnyDomain, Argument(parser=read_domain, **_DOMAIN)]
-AlgebraDomain = Annotated[Algebra, Argument(parser=read_algebra, **_DOMAIN)]
 WeightsName = Annotated[
     str,
     Option(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from typer import Argument, Option
 
-from exactformer.cli.app import AlgebraDomain, IterationsBy, Json, app, one_of
+from exactformer.cli.app import Domain, IterationsBy, Json, app, one_of
 from exactformer.problems.depths import read_depths
 
 Kind = Literal["onnx", "torch", "huggingface", "dataset", "lm-eval"]
@@ -24,7 +24,7 @@ def export(
             "lm-eval: tasks for lm-evaluation-harness.",
         ),
     ],
-    domain: AlgebraDomain,
+    domain: Domain,
     out: Annotated[Path, Option(help="The file, or the new folder.")],
     weights: Annotated[
         str | None,

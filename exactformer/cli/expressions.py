@@ -23,7 +23,6 @@ from exactformer.cli.app import (
 )
 from exactformer.cli.facts import facts_of
 from exactformer.cli.values import BAD_LINE, print_json, print_outcomes, print_values
-from exactformer.domains.belonging import algebra_of
 from exactformer.domains.capabilities import require_capability
 from exactformer.domains.catalog import CATALOG, Median
 from exactformer.domains.expression import Expression
@@ -153,11 +152,11 @@ def sample(
             expressions, write = draw_long_range(count, rng), format_nangia
         elif format != "tsv" or depths is not None or out is not None:
             several = [exact] if depths is None else read_depths(depths)
-            rows = problems(algebra_of(domain), several, count, seed, balanced=balanced, **share)
+            rows = problems(domain, several, count, seed, balanced=balanced, **share)
             _write_rows(_told(rows, tell, count * len(several)), format, out, as_json)
             return
         elif balanced:
-            expressions = draw_balanced(algebra_of(domain), exact, count, rng, **share)
+            expressions = draw_balanced(domain, exact, count, rng, **share)
         else:
             expressions = some_at_a_time(tell)
         if as_json:
@@ -365,7 +364,7 @@ def score(
         from exactformer.problems.predictions import score_predictions
 
         require_capability("problems", domain)
-        scored = score_predictions(algebra_of(domain), file, predictions, answers or "reasoned")
+        scored = score_predictions(domain, file, predictions, answers or "reasoned")
         print(json.dumps(scored.to_dict(), ensure_ascii=False) if as_json else scored)
         return
     if answers is not None:

@@ -18,9 +18,8 @@ from exactformer.cli.app import (
     ProgramFile,
     WeightsName,
     app,
-    read_algebra,
+    read_domain,
 )
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.domain import Domain as AnyDomain
 from exactformer.domains.program import Program
 from exactformer.domains.syntax import parse
@@ -64,7 +63,7 @@ def trace(
 
         kind = "expression" if program is None else "program"
         text = expression or str(read).rstrip()
-        write_trace(html, Choices(read.algebra, weights), text, by, kind)
+        write_trace(html, Choices(domain, weights), text, by, kind)
         print(json.dumps({"written": str(html)}, ensure_ascii=False) if as_json else html)
         return
     if isinstance(read, Program):
@@ -101,11 +100,11 @@ def _trace_program(
 @app.command()
 def explore(
     domain: Annotated[
-        Algebra | None,
+        AnyDomain | None,
         Argument(
-            parser=read_algebra,
+            parser=read_domain,
             metavar="DOMAIN",
-            help="The algebra to start with: a name such as boolean, or the path of a .toml file.",
+            help="What to start with: a name such as boolean, or the path of a .toml file.",
         ),
     ] = None,
     weights: Annotated[

@@ -155,6 +155,16 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
 }
 
 
+BUILT_IN_OTHERS: Mapping[str, Callable[[], Domain]] = {
+    **MACHINES,
+    **SPAN_MACHINES,
+    **INTEGERS,
+    **LITTLE_ENDIAN,
+    **SQUARE_ROOTS,
+    **REARRANGEMENTS,
+}
+
+
 # Whether a name, in small letters, is that of something built in or of a variant, by the kind.
 RESERVED: dict[str, Callable[[str], bool]] = {
     Algebra.kind: lambda name: name.split("-")[0] in CATALOG,
@@ -175,21 +185,13 @@ def is_reserved(name: str, kind: str = Algebra.kind) -> bool:
 
 def find_domain(name: str) -> Domain:
     """Find what is built in, or a variant of an algebra, by its name."""
-    others: Mapping[str, Callable[[], Domain]] = {
-        **MACHINES,
-        **SPAN_MACHINES,
-        **INTEGERS,
-        **LITTLE_ENDIAN,
-        **REARRANGEMENTS,
-        **SQUARE_ROOTS,
-        **CHOMSKY,
-    }
-    if name.startswith(FOLDER) and name not in others:
+    if name.startswith(FOLDER) and name not in CHOMSKY:
         task = name.removeprefix(FOLDER)
         raise ValueError(
             f"expected a task of the benchmark, {', '.join(TASKS)}, "
             f"found {task!r}{suggestion(task, TASKS)}"
         )
+    others = {**BUILT_IN_OTHERS, **CHOMSKY}
     return others[name]() if name in others else find_algebra(name)
 
 

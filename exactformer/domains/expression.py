@@ -64,9 +64,12 @@ class Expression(OfDomain):
     @property
     def depth(self) -> int:
         """Depth of the nesting of spans; in plain notation, that of the fully parenthesized
-        form.
+        form. It is 0 where texts have no parentheses.
         """
-        return int(self.parenthesized.nesting.max())
+        if self.domain.token_type(OPEN) != "parenthesis":
+            return 0
+        tree = self.parenthesized if self.domain.operator_counts else self
+        return int(tree.nesting.max())
 
     @property
     def widest(self) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 
 from exactformer.domains.bounds import MOST_TEXTS_AT_ONCE, require
 from exactformer.domains.expression import Expression
+from exactformer.domains.growth import Growth
 from exactformer.domains.integers import Integers
 from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.square_roots import BIT, SquareRoot
@@ -43,6 +44,11 @@ def draw_integers(
             require("tokens of a text", len(text), MOST_TEXTS_AT_ONCE)
         drawn.append(Expression(domain, np.array(text, dtype=np.int16)))
     return drawn
+
+
+def tokens_of_integers(domain: Integers, depth: int, longest: int = LONGEST_NUMERAL) -> float:
+    """The expected number of tokens of a text of this depth."""
+    return Growth((1 + longest) / 2, 3, 1, 1 / 2).tokens(depth)[depth]
 
 
 def _drawn(domain: Integers, depth: int, rng: np.random.Generator, longest: int) -> list[int]:

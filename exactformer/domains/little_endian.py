@@ -104,6 +104,9 @@ class LittleEndian(Integers):
         found = super().answers(tokens, lengths)
         return [None if a in (None, NONE) else a[::-1] + self.end for a in found]
 
+    def layer(self, iterations: str) -> str:
+        return "little-endian"
+
     @property
     def answer_symbols(self) -> tuple[str, ...]:
         return (*self.digits, *self.end)

@@ -12,11 +12,13 @@ import numpy as np
 
 from exactformer.domains.bounds import MOST_TEXTS_AT_ONCE, require
 from exactformer.domains.expression import Expression
+from exactformer.domains.growth import Growth
 from exactformer.domains.machines import Machine
 from exactformer.domains.span_machines import VALUE, SpanMachine
 from exactformer.domains.symbols import CLOSE, OPEN
 
 WIDE = 6  # symbols of a span behind which it is brought to an end
+SEEN = 200  # spans from which their mean size is taken
 TRIES = 1_000  # spans that are drawn until one has a place for a value
 
 
@@ -68,6 +70,15 @@ def draw_spans(
             require("tokens of a text", len(text), MOST_TEXTS_AT_ONCE)
         drawn.append(Expression(domain, np.array(text, dtype=np.int16)))
     return drawn
+
+
+def tokens_of_spans(domain: SpanMachine, depth: int) -> float:
+    """About how many tokens a text of this depth has, from spans that are drawn to see."""
+    rng = np.random.default_rng(0)
+    spans = [_symbols(domain, rng) for _ in range(SEEN)]
+    symbols, values = (sum(map(count, spans)) / SEEN for count in (len, lambda s: s.count(VALUE)))
+    own = 2 + symbols - values
+    return Growth(1, own, max(0, values - 1), 1 / 2).tokens(depth)[depth]
 
 
 def _span(domain: SpanMachine, depth: int, rng: np.random.Generator) -> list[int]:

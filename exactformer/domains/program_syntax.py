@@ -17,6 +17,7 @@ import numpy as np
 from exactformer.domains.algebra import AN_ALGEBRA, Algebra
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.bounds import LONGEST_STATEMENT, MOST_STATEMENTS, require
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect, suggestion
 from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode, quote
@@ -45,6 +46,7 @@ def parse_program(
     """
     expect(domain, Domain, AN_ALGEBRA)
     expect(text, (str, bytes), "the text of a program")
+    require_capability("programs", domain)
     return _Reader(algebra_of(domain), decode(text, first_line), first_line).program(outputs)
 
 

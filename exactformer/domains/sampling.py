@@ -17,7 +17,7 @@ unnecessary, but for some: each operand, and the whole, that needs none has a pa
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import product
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,16 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
 from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
+from exactformer.domains.growth import Growth
 from exactformer.domains.integer_sampling import (
     draw_integers,
     draw_little_endian,
     draw_square_roots,
+    tokens_of_integers,
 )
 from exactformer.domains.integers import Integers
 from exactformer.domains.little_endian import LittleEndian
-from exactformer.domains.machine_sampling import draw_spans, draw_texts
+from exactformer.domains.machine_sampling import draw_spans, draw_texts, tokens_of_spans
 from exactformer.domains.machines import Machine
 from exactformer.domains.rearrangement_sampling import draw_rearranged
 from exactformer.domains.rearrangements import Rearrangement
@@ -183,27 +185,35 @@ def draw(
 
 
 def draw_balanced(
-    algebra: Algebra,
+    algebra: Domain,
     depth: int,
     count: int,
     rng: np.random.Generator,
     leaf: float | None = None,
     parentheses: float | None = None,
 ) -> list[Expression]:
-    """Like `draw`, but each value of the algebra is the answer equally often, to within one.
+    """Like the draw of the domain's kind, but each value is the answer equally often, to within
+    one.
 
     Draws are rejected once their value's share is full, so within a class the law is unchanged.
     """
-    _expect(algebra, rng)
+    expect(algebra, Domain, AN_ALGEBRA)
+    _expect_generator(rng)
     _check(depth, count, leaf, parentheses)
-    quota = dict.fromkeys(algebra.values, count // len(algebra.values))
-    for value in rng.permutation(algebra.values)[: count % len(algebra.values)]:
+    law = DRAWN[algebra.kind]
+    if not law.finite:
+        raise ValueError(f"answers of {algebra.name!r} are without end: they cannot be balanced")
+    given = {"leaf": leaf, "parentheses": parentheses}
+    given = {name: share for name, share in given.items() if share is not None}
+    values = [symbol for symbol in algebra.vocabulary if symbol in algebra.answer_symbols]
+    quota = dict.fromkeys(values, count // len(values))
+    for value in rng.permutation(values)[: count % len(values)]:
         quota[str(value)] += 1
     kept: list[Expression] = []
     barren = 0
     while len(kept) < count:
         before = len(kept)
-        for expression in draw(algebra, depth, max(count, 64), rng, leaf, parentheses):
+        for expression in law.draw(algebra, depth, max(count, 64), rng, **given):
             value = evaluate(expression)
             if quota[value]:
                 quota[value] -= 1
@@ -217,7 +227,7 @@ def draw_balanced(
 
 
 def default_leaf(algebra: Algebra) -> float:
-    others = float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
+    others = _others(algebra)
     return max(0.2, 1 - 1 / others) if others else 0.2
 
 
@@ -225,16 +235,12 @@ def mean_tokens(algebra: Algebra, depth: int, leaf: float | None = None) -> list
     """Expected number of tokens of a drawn expression, for each depth from 0 to `depth`."""
     leaf = default_leaf(algebra) if leaf is None else leaf
     _check(depth, leaf=leaf)
-    return list(_means(algebra, depth, leaf))
+    return Growth(1, 3, _others(algebra), leaf).tokens(depth)
 
 
-def _means(algebra: Algebra, depth: int, leaf: float) -> Iterator[float]:
-    others = float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
-    mean, total = 1.0, 0.0
-    for deeper in range(1, depth + 2):
-        yield mean
-        total += mean
-        mean += 3 + others * (leaf + (1 - leaf) * total / deeper)
+def _others(algebra: Algebra) -> float:
+    """The mean number of operands besides the one that decides the depth."""
+    return float(np.mean([np.mean(arities_of(op)) - 1 for op in algebra.operators]))
 
 
 def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> None:
@@ -244,7 +250,7 @@ def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> 
             f"{count} expressions of depth {depth} are more than can be drawn at once: "
             f"expected at most {MOST_EXPRESSIONS:,}, of depth {DEEPEST:,} at most"
         )
-    if any(count * mean > MOST_TOKENS for mean in _means(algebra, depth, leaf)):
+    if count * mean_tokens(algebra, depth, leaf)[depth] > MOST_TOKENS:
         raise ValueError(
             f"{count} expressions of depth {depth} have more than the {MOST_TOKENS:.0e} "
             f"tokens in all that can be drawn at once"
@@ -253,6 +259,10 @@ def _require_feasible(algebra: Algebra, depth: int, count: int, leaf: float) -> 
 
 def _expect(algebra: Algebra, rng: np.random.Generator) -> None:
     expect(algebra, Algebra, AN_ALGEBRA)
+    _expect_generator(rng)
+
+
+def _expect_generator(rng: np.random.Generator) -> None:
     expect(rng, np.random.Generator, "a generator, such as numpy.random.default_rng(0), as rng")
 
 
@@ -268,6 +278,16 @@ def _check(
             raise ValueError(f"expected a probability `{name}` from 0 to 1, found {share}")
 
 
+def require_drawable(domain: Domain, size: int, count: int) -> None:
+    """Raise a ValueError if texts of this depth or length have too many tokens to be drawn."""
+    law = DRAWN[domain.kind]
+    if count * law.tokens(domain, size) > MOST_TOKENS:
+        raise ValueError(
+            f"{count} expressions of {law.by} {size} have more than the {MOST_TOKENS:.0e} "
+            f"tokens in all that can be drawn at once"
+        )
+
+
 class Drawn(NamedTuple):
     """How random texts of a kind of domain are drawn.
 
@@ -275,20 +295,29 @@ class Drawn(NamedTuple):
     usual    that of a sample, unless it is given.
     larger   those that are tried where no short text is a counterexample.
     draw     from the domain, that number, a count and a generator.
+    tokens   how many tokens a text has on average, from the domain and that number.
+    finite   whether there is an end of answers.
     """
 
     by: Literal["depth", "length"]
     usual: int
     larger: Sequence[int]
     draw: Callable[..., list[Expression]]
+    tokens: Callable[[Any, int], float]
+    finite: bool = True
+
+
+def _by_length(domain: Domain, length: int) -> float:
+    return length
 
 
 DRAWN: dict[str, Drawn] = {  # by the kind of domain
-    Algebra.kind: Drawn("depth", 2, range(3, 9), draw),
-    Machine.kind: Drawn("length", 20, (), draw_texts),  # the check names texts that are wrong
-    SpanMachine.kind: Drawn("depth", 2, (), draw_spans),
-    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers),
-    LittleEndian.kind: Drawn("length", 20, (), draw_little_endian),
-    Rearrangement.kind: Drawn("length", 20, (), draw_rearranged),
-    SquareRoot.kind: Drawn("length", 20, (), draw_square_roots),
+    Algebra.kind: Drawn("depth", 2, range(3, 9), draw, lambda *asked: mean_tokens(*asked)[-1]),
+    # The check of machines names texts that are wrong.
+    Machine.kind: Drawn("length", 20, (), draw_texts, _by_length, False),
+    SpanMachine.kind: Drawn("depth", 2, (), draw_spans, tokens_of_spans),
+    Integers.kind: Drawn("depth", 2, (2, 3), draw_integers, tokens_of_integers, False),
+    LittleEndian.kind: Drawn("length", 20, (), draw_little_endian, _by_length, False),
+    Rearrangement.kind: Drawn("length", 20, (), draw_rearranged, _by_length, False),
+    SquareRoot.kind: Drawn("length", 20, (), draw_square_roots, _by_length, False),
 }

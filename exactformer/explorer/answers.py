@@ -2,41 +2,46 @@
 
 models    {"first": {"algebra", "weights"}, "limits": {...}, "algebras": [{"name", "layers",
           "vocabulary", "kinds": the type of each token, "weights": names, "examples": a text of
-          each kind in TRACED}]}
+          each kind in TRACED, "sizes": what is given of a random text of each kind}]}; "algebra"
+          is a domain of any kind, here and below
 trace     what `exactformer trace --json` prints ("expression", "steps", "value"), and "layer", its
           name; "said": of each step {"rows": {name: a cell for each position}, "events":
           sentences}, as the text of the trace has them; "algebra", "weights", "iterations",
-          "depth", "tokens" at the start, "parenthesized": those with the parentheses that
-          precedence stands for, and "expected": the oracle's value
+          "tokens" at the start, and "expected": the oracle's value; where there are operators,
+          "depth", and "parenthesized": the tokens with the parentheses that precedence stands for
           of a program, with "program" in place of "expression": "algebra", "weights",
           "iterations"; "value" and "expected": of all results; "statements": of each {"name",
           "text", "tokens" with names in their places, "start", "end", "reads", "states", "value",
           "expected", "trace": the number of its own}; "traces": of expressions, as above;
           "wires": of each use of a name the numbers of two statements, the one that defines it
           and the one that uses it
-weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "arrays":
+weights   {"algebra", "weights", "origin", "activation", "parameters", "vocabulary", "states":
+          how many the feedforward has inputs and outputs for, behind those for tokens, "arrays":
           {name: {"shape", "numbers": at most the first 2,000 rows and columns}}, with NAME_logits
           beside a discrete NAME, "certificate": what `exactformer certify --json` prints, less
           the algebra; or {"verdict": "unfinished", "seconds"} where it takes longer than that}
-sample    {"expression", "value", "tokens"}: a random expression of an exact depth, from a seed;
-          or, with "program" in place of "expression", a program of so many statements
+sample    {"expression", "value", "tokens"}: a random expression of an exact depth or length, from
+          a seed; or, with "program" in place of "expression", a program of so many statements
 """
 
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.belonging import algebra_of
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import EMPTY, Expression
 from exactformer.domains.program import Program
 from exactformer.domains.program_sampling import draw_program
 from exactformer.domains.program_syntax import parse_program
 from exactformer.domains.reference import evaluate, evaluate_program
-from exactformer.domains.sampling import draw, mean_tokens
+from exactformer.domains.sampling import DRAWN as LAWS
+from exactformer.domains.sampling import enumerate_length
 from exactformer.domains.symbols import FIRST_VALUE
 from exactformer.domains.syntax import parse
 from exactformer.explorer.certifier import Certify
@@ -44,6 +49,7 @@ from exactformer.explorer.choices import Choices, Subject
 from exactformer.model.iterations import Iterations, values_tried
 from exactformer.trace import EMPTY_POSITION, Explained, Trace
 from exactformer.trace.palette import kind_of
+from exactformer.weights.file import WeightFile
 
 MOST_CHARACTERS = 20_000  # of the text of an expression
 MOST_TOKENS = 2_000  # of an expression: the page stays quick well beyond a thousand
@@ -51,17 +57,20 @@ MOST_NUMBERS = 2_000_000  # in a trace: about twenty megabytes of JSON
 MOST_SECONDS = 10  # for a trace
 MOST_TRIED = 60_000_000  # numbers of every value in every position: up to ten seconds
 MOST_ROWS = 2_000  # and columns of a matrix
-DEEPEST = 1_000  # of a random expression
+LARGEST = {"depth": 1_000, "length": MOST_TOKENS}  # of a random expression
 MOST_DRAWN = 200  # statements of a random program
 
-EXAMPLES = {  # the paper's, where a task is its own; any other algebra starts with a random one
+EXAMPLES = {  # the paper's, where a task is its own; any other starts with a random one
     "boolean": "((1|0)&(~0))",
     "arithmetic": "(((1+2)*(3+4))+(5*(6+7)))",
     "listops": "( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )",
     "boolean-plain": "~(1&0)&1|0&~~(1|0)",
     "arithmetic-plain": "1+2*3+4*(5+6)*7",
+    "folds": "(DIFF 9 (LAST 4 5 6) (MAX 1 (SM 2 3)))",
+    "integers": "(123+(45*678))",
+    "compute-sqrt": "1101",
 }
-EXAMPLE_DEPTH = 3
+EXAMPLE_SIZES = {"depth": 3, "length": 12}
 PROGRAMS = {  # a half adder; and names that are used more than once
     "boolean": "sum = ((a|b)&(~carry));\ncarry = (a&b);\na = 1;\nb = 0;",
     "arithmetic": "y = ((x*x)+(3*x));\nx = (2+5);",
@@ -78,45 +87,59 @@ class TooLarge(ValueError):
 
 def models(choices: Choices, only: Subject | None = None) -> dict[str, Any]:
     """The algebras and weights that can be chosen; in a saved file, `only` those that it shows."""
-    algebra, weights = choices.first
+    domain, weights = choices.first
     offered = (
-        {only.algebra_name: [only.weights_name]}
+        {only.domain_name: [only.weights_name]}
         if only
-        else {name: choices.weights(name) for name in choices.algebras}
+        else {name: choices.weights(name) for name in choices.domains}
     )
     return {
-        "first": {"algebra": algebra, "weights": weights},
+        "first": {"algebra": domain, "weights": weights},
         "limits": {
             "characters": MOST_CHARACTERS,
             "tokens": MOST_TOKENS,
-            "depth": DEEPEST,
             "statements": MOST_DRAWN,
+            **LARGEST,
         },
-        "algebras": [_algebra(choices, name, weights) for name, weights in offered.items()],
+        "algebras": [_domain(choices, name, weights) for name, weights in offered.items()],
     }
 
 
-def _algebra(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
-    algebra = choices.algebra(name)
+def _domain(choices: Choices, name: str, weights: list[str]) -> dict[str, Any]:
+    domain = choices.domain(name)
+    law = LAWS.get(domain.kind)
     return {
         "name": name,
-        "layers": sorted({algebra.layer(iterations) for iterations in get_args(Iterations)}),
-        "vocabulary": list(algebra.vocabulary),
-        "kinds": [kind_of(algebra, symbol) for symbol in algebra.vocabulary],
+        "layers": sorted({domain.layer(iterations) for iterations in get_args(Iterations)}),
+        "vocabulary": list(domain.vocabulary),
+        "kinds": [kind_of(domain, symbol) for symbol in domain.vocabulary],
         "weights": weights,
-        "examples": _examples(algebra, name),
+        "examples": _examples(domain, name),
+        "sizes": ({"expression": law.by} if law else {}) | {"program": "statements"},
     }
 
 
-def _examples(algebra: Algebra, name: str) -> dict[str, str]:
-    """A text of each kind; no program where a symbol has `;` in it, so that there are none."""
+def _examples(domain: Domain, name: str) -> dict[str, str]:
+    """A text of each kind; no program where a symbol has `;` in it, or where there are no
+    operators, so that there are none.
+    """
     rng = np.random.default_rng(0)
-    texts = {"expression": EXAMPLES.get(name) or str(draw(algebra, EXAMPLE_DEPTH, 1, rng)[0])}
+    texts = {"expression": EXAMPLES.get(name) or _example(domain, rng)}
     with suppress(ValueError):
+        algebra = algebra_of(domain)
         program = PROGRAMS.get(name) or str(draw_program(algebra, EXAMPLE_STATEMENTS, rng))
         parse_program(algebra, program)
         texts["program"] = program.rstrip()
     return texts
+
+
+def _example(domain: Domain, rng: np.random.Generator) -> str:
+    """A random text of a small size, or the first one of the shortest if there are none."""
+    if law := LAWS.get(domain.kind):
+        with suppress(ValueError):
+            return str(law.draw(domain, EXAMPLE_SIZES[law.by], 1, rng)[0])
+    lengths = (enumerate_length(domain, length) for length in range(1, MOST_TOKENS))
+    return next((str(text) for texts in lengths for text in texts), "")
 
 
 def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict[str, Any]:
@@ -125,7 +148,7 @@ def trace(subject: Subject, text: str, iterations: Iterations = "depth") -> dict
     logarithm with weights that are not exact.
     """
     _require_short(text)
-    expression = parse(subject.model.algebra, text)
+    expression = parse(subject.model.domain, text)
     _require_small("expression", [expression], iterations)
     traced = subject.model.trace(expression, iterations, _Budget())
     return _of(subject, iterations) | _traced(expression, traced, iterations)
@@ -136,7 +159,7 @@ def trace_program(subject: Subject, text: str, iterations: Iterations = "depth")
     on. Raises as `trace` does.
     """
     _require_short(text)
-    program = parse_program(subject.model.algebra, text)
+    program = parse_program(subject.model.domain, text)
     uses = np.diff(program.first_uses).tolist()
     some = [program.expression(i, [FIRST_VALUE] * count) for i, count in enumerate(uses)]
     _require_small("program", some, iterations)
@@ -193,20 +216,24 @@ def _require_small(kind: str, expressions: list[Expression], iterations: Iterati
 
 def _of(subject: Subject, iterations: Iterations) -> dict[str, Any]:
     """The names of all that a trace is of."""
-    names = {"algebra": subject.algebra_name, "weights": subject.weights_name}
+    names = {"algebra": subject.domain_name, "weights": subject.weights_name}
     return names | {"iterations": iterations}
 
 
 def _traced(expression: Expression, traced: Trace[Any], iterations: Iterations) -> dict[str, Any]:
-    algebra = expression.algebra
+    domain = expression.domain
     return traced.to_dict() | {
-        "layer": algebra.layer(iterations),
-        "said": [{"rows": s.rows(), "events": [*s.events(algebra)]} for s in traced.steps],
-        "depth": expression.depth,
+        "layer": domain.layer(iterations),
+        "said": [{"rows": s.rows(), "events": [*s.events(domain)]} for s in traced.steps],
         "tokens": _symbols(expression),
-        "parenthesized": _symbols(expression.parenthesized),
         "expected": evaluate(expression),
+        **(_circuit(expression) if domain.operator_counts else {}),
     }
+
+
+def _circuit(expression: Expression) -> dict[str, Any]:
+    """The shape of an expression, which is drawn as a tree."""
+    return {"depth": expression.depth, "parenthesized": _symbols(expression.parenthesized)}
 
 
 def _results(program: Program, values: Mapping[str, str]) -> str:
@@ -216,7 +243,7 @@ def _results(program: Program, values: Mapping[str, str]) -> str:
 
 
 def _symbols(expression: Expression) -> list[str]:
-    vocabulary = expression.algebra.vocabulary
+    vocabulary = expression.domain.vocabulary
     ids = expression.positions.tolist()
     return [EMPTY_POSITION if token == EMPTY else vocabulary[token] for token in ids]
 
@@ -242,14 +269,15 @@ class _Budget:
 def weights(subject: Subject, certify: Certify) -> dict[str, Any]:
     file, certificate = subject.file, subject.certificate(certify)
     return {
-        "algebra": subject.algebra_name,
+        "algebra": subject.domain_name,
         "weights": subject.weights_name,
         "origin": dict(file.origin),
         "activation": file.activation,
         "parameters": sum(
             array.size for name, array in file.arrays.items() if not name.endswith("_logits")
         ),
-        "vocabulary": list(file.algebra.vocabulary),
+        "vocabulary": list(file.domain.vocabulary),
+        "states": _states(file),
         "arrays": {
             name: {
                 "shape": list(array.shape),
@@ -261,13 +289,22 @@ def weights(subject: Subject, certify: Certify) -> dict[str, Any]:
     }
 
 
-def sample(algebra: Algebra, depth: int, seed: int) -> dict[str, Any]:
-    """Draw a random expression that is short enough for the page."""
-    if not 0 <= depth <= DEEPEST:
-        raise ValueError(f"expected a depth from 0 to {DEEPEST:,}, found {depth}")
-    tokens = mean_tokens(algebra, depth)[depth]
+def _states(file: WeightFile) -> int:
+    """The number of states that the feedforward has outputs for, behind those for tokens."""
+    last = file.arrays.get("b_2", file.arrays.get("outputs"))
+    return 0 if last is None else last.shape[-1] - len(file.domain.vocabulary)
+
+
+def sample(domain: Domain, size: int, seed: int, *, by: str) -> dict[str, Any]:
+    """Draw a random expression of a depth or length that is short enough for the page."""
+    law = LAWS[domain.kind]
+    if law.by != by:
+        raise ValueError(f"texts of {domain.name!r} are drawn by their {law.by}, not their {by}")
+    if not 0 <= size <= LARGEST[by]:
+        raise ValueError(f"expected a {by} from 0 to {LARGEST[by]:,}, found {size}")
+    tokens = law.tokens(domain, size)
     if tokens < 4 * MOST_TOKENS:
-        for expression in draw(algebra, depth, 8, np.random.default_rng(seed)):
+        for expression in law.draw(domain, size, 8, np.random.default_rng(seed)):
             if len(expression) <= MOST_TOKENS:
                 return {
                     "expression": str(expression),
@@ -275,13 +312,14 @@ def sample(algebra: Algebra, depth: int, seed: int) -> dict[str, Any]:
                     "tokens": len(expression),
                 }
     raise TooLarge(
-        f"expressions of depth {depth} have about {tokens:,.0f} tokens, too many to draw: "
+        f"expressions of {by} {size} have about {tokens:,.0f} tokens, too many to draw: "
         f"the page takes {MOST_TOKENS:,}"
     )
 
 
-def sample_program(algebra: Algebra, statements: int, seed: int) -> dict[str, Any]:
+def sample_program(domain: Domain, statements: int, seed: int) -> dict[str, Any]:
     """Draw a random program that is short enough for the page."""
+    algebra = algebra_of(domain)
     if not 1 <= statements <= MOST_DRAWN:
         raise ValueError(f"expected statements from 1 to {MOST_DRAWN}, found {statements}")
     rng, tokens = np.random.default_rng(seed), list[int]()
@@ -300,4 +338,7 @@ def sample_program(algebra: Algebra, statements: int, seed: int) -> dict[str, An
 
 
 # What is drawn at random, by what a request gives the size of.
-DRAWN = {"depth": sample, "statements": sample_program}
+DRAWN = {
+    **{by: partial(sample, by=by) for by in LARGEST},
+    "statements": sample_program,
+}

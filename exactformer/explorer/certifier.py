@@ -39,7 +39,7 @@ def certificate_of(file: WeightFile) -> Shown:
     from exactformer.certify import certify
     from exactformer.model.storage import from_file
 
-    certificate = certify(file.algebra, from_file(file)).to_dict()
+    certificate = certify(file.domain, from_file(file)).to_dict()
     certificate.pop("algebra", None)
     return certificate
 

@@ -1,14 +1,16 @@
-"""The algebras and weights that the page offers, by name.
+"""The domains and weights that the page offers, by name.
 
 A name is looked up in lists made at the start and is never taken for a path, so that a request
 cannot reach a file that was not offered. `random/SEED` is the one name that is not in a list.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,7 +18,9 @@ from numpy.typing import NDArray
 
 from exactformer.api import Model, construct, load
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import BUILT_IN, CATALOG
+from exactformer.domains.belonging import algebra_of
+from exactformer.domains.catalog import BUILT_IN, BUILT_IN_OTHERS, CATALOG
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import quote
 from exactformer.explorer.certifier import Certify, Shown
 from exactformer.model.architecture import paper_architecture
@@ -36,7 +40,7 @@ RANDOM = re.compile(r"random/([0-9]{1,9})")
 class Subject:
     """Weights that the page shows. The file also has the logits behind learned discrete weights."""
 
-    algebra_name: str
+    domain_name: str
     weights_name: str
     file: WeightFile
     _certifying: Lock = field(default_factory=Lock, repr=False)
@@ -44,7 +48,7 @@ class Subject:
 
     @cached_property
     def model(self) -> Model:
-        return Model(self.file.algebra, from_file(self.file), self.file.origin)
+        return Model(self.file.domain, from_file(self.file), self.file.origin)
 
     def certificate(self, certify: Certify) -> Shown:
         """The certificate of the weights, computed once however many requests ask for it."""
@@ -55,89 +59,106 @@ class Subject:
 
 
 class Choices:
-    """The built-in tasks, and what was given on the command line: an algebra, weights, or both."""
+    """Domains that are built in, and those given on the command line, with or without weights."""
 
-    def __init__(self, algebra: Algebra | None = None, weights: str | None = None) -> None:
-        self.algebras: dict[str, Algebra] = {name: make() for name, make in BUILT_IN.items()}
+    def __init__(self, domain: Domain | None = None, weights: str | None = None) -> None:
+        built_in = {**BUILT_IN, **BUILT_IN_OTHERS}
+        self.domains: dict[str, Domain] = {name: make() for name, make in built_in.items()}
         self._given: dict[tuple[str, str], WeightFile] = {}
         self._subject = lru_cache(maxsize=KEPT)(self._make)
         self._making = Lock()  # once, however many ask at the same time
-        name = self._add(algebra) if algebra else next(iter(self.algebras))
+        name = self._add(domain) if domain else next(iter(self.domains))
         self.first = (name, weights or "constructed")  # what the page starts with
         if not self._offers(*self.first):
-            file = _read(self.first[1], algebra)
-            self.first = (self._add(file.algebra), f"file/{Path(self.first[1]).name}")
+            file = _read(self.first[1], domain)
+            self.first = (self._add(file.domain), f"file/{Path(self.first[1]).name}")
             self._given[self.first] = file
 
-    def _add(self, algebra: Algebra) -> str:
-        known = self.algebras.get(algebra.name)
-        name = algebra.name if known in (None, algebra) else f"{algebra.name} (given)"
-        self.algebras[name] = algebra
+    def _add(self, domain: Domain) -> str:
+        known = self.domains.get(domain.name)
+        name = domain.name if known in (None, domain) else f"{domain.name} (given)"
+        self.domains[name] = domain
         return name
 
-    def weights(self, algebra_name: str) -> list[str]:
-        """Names of the weights for an algebra, in the order in which the page lists them."""
-        algebra = self.algebra(algebra_name)
-        shipped = _shipped(algebra)
-        given = [name for of, name in self._given if of == algebra_name]
-        by_hand = ["constructed", "constructed/table", "constructed/dense"]
-        every_order = algebra.ordered
-        if algebra.max_fan_in is None or algebra.count_cases(every_order=every_order) > MOST_CASES:
-            by_hand.remove("constructed/table")
-        if "fitted" in shipped:
-            shipped.remove("fitted")
-            by_hand.insert(2, "constructed/fitted")
-        return [*given, *by_hand, *shipped, "random/0"]
+    def weights(self, domain_name: str) -> list[str]:
+        """Names of the weights for a domain, in the order in which the page lists them."""
+        domain = self.domain(domain_name)
+        given = [name for of, name in self._given if of == domain_name]
+        return [*given, *OFFERED.get(domain.kind, _constructed)(domain)]
 
-    def _offers(self, algebra_name: str, weights_name: str) -> bool:
-        known = weights_name in self.weights(algebra_name)
-        return known or RANDOM.fullmatch(weights_name) is not None
+    def _offers(self, domain_name: str, weights_name: str) -> bool:
+        offered = self.weights(domain_name)
+        drawn = RANDOM.fullmatch(weights_name) is not None and "random/0" in offered
+        return drawn or weights_name in offered
 
-    def algebra(self, name: str) -> Algebra:
-        if name not in self.algebras:
+    def domain(self, name: str) -> Domain:
+        if name not in self.domains:
             raise ValueError(
-                f"expected as algebra one of {', '.join(self.algebras)}, found {quote(name, 40)}"
+                f"expected as algebra one of {', '.join(self.domains)}, found {quote(name, 40)}"
             )
-        return self.algebras[name]
+        return self.domains[name]
 
-    def subject(self, algebra_name: str, weights_name: str) -> Subject:
+    def subject(self, domain_name: str, weights_name: str) -> Subject:
         """The weights of these names; a ValueError if they are not offered or cannot be made."""
-        if not self._offers(algebra_name, weights_name):
-            offered = ", ".join(self.weights(algebra_name))
+        if not self._offers(domain_name, weights_name):
+            *offered, last = self.weights(domain_name)
+            drawn = last == "random/0"
+            others = "random/ and a seed of up to nine digits" if drawn else last
             raise ValueError(
-                f"expected as weights for {algebra_name} one of {offered}, or random/ "
-                f"and a seed of up to nine digits; found {quote(weights_name, 40)}"
+                f"expected as weights for {domain_name} one of {', '.join(offered)}, or {others}; "
+                f"found {quote(weights_name, 40)}"
             )
         with self._making:
-            return self._subject(algebra_name, weights_name)
+            return self._subject(domain_name, weights_name)
 
-    def _make(self, algebra_name: str, weights_name: str) -> Subject:
-        algebra = self.algebras[algebra_name]
-        if (algebra_name, weights_name) in self._given:
-            file = self._given[algebra_name, weights_name]
+    def _make(self, domain_name: str, weights_name: str) -> Subject:
+        domain = self.domains[domain_name]
+        if (domain_name, weights_name) in self._given:
+            file = self._given[domain_name, weights_name]
         elif seed := RANDOM.fullmatch(weights_name):
-            file = random_weights(algebra, int(seed[1]))
+            file = random_weights(algebra_of(domain), int(seed[1]))
         else:
-            file = _read(weights_name, algebra)
-        return Subject(algebra_name, weights_name, file)
+            file = _read(weights_name, domain)
+        return Subject(domain_name, weights_name, file)
 
 
-def _shipped(algebra: Algebra) -> list[str]:
-    """Names of the shipped weights for an algebra, or for the same operators in infix notation."""
+def _of_algebra(algebra: Algebra) -> list[str]:
+    by_hand = ["constructed", "constructed/table", "constructed/dense"]
+    shipped, every_order = _shipped(algebra), algebra.ordered
+    if algebra.max_fan_in is None or algebra.count_cases(every_order=every_order) > MOST_CASES:
+        by_hand.remove("constructed/table")
+    if "fitted" in shipped:
+        shipped.remove("fitted")
+        by_hand.insert(2, "constructed/fitted")
+    return [*by_hand, *shipped, "random/0"]
+
+
+def _constructed(domain: Domain) -> list[str]:
+    return ["constructed", "constructed/table", *_shipped(domain)]
+
+
+# Names of the weights for a domain, given ones aside, by its kind; `_constructed` for any other.
+OFFERED: dict[str, Callable[[Any], list[str]]] = {Algebra.kind: _of_algebra}
+
+
+def _shipped(domain: Domain) -> list[str]:
+    """Names of the shipped weights for a domain, or for the same operators in infix notation."""
+    if domain.name in BUILT_IN_OTHERS and domain == BUILT_IN_OTHERS[domain.name]():
+        return shipped_names(domain.name)
     for name, make in CATALOG.items():
-        if algebra == make():
+        if domain == make():
             return shipped_names(name)
-        if algebra.has_spans_of(make()):
+        if domain.has_spans_of(make()):
             return [f"{name}/{own}" for own in shipped_names(name)]
     return []
 
 
-def _read(weights: str, algebra: Algebra | None) -> WeightFile:
+def _read(weights: str, domain: Domain | None) -> WeightFile:
     """Read weights by name, with the logits that the file may hold."""
-    if algebra is None or not is_constructed(weights):
-        return read_weights(weights, algebra)
-    model = load(weights, algebra)
-    return to_file(algebra, model.weights, model.origin)
+    if domain is None or not is_constructed(weights):
+        return read_weights(weights, domain)
+    model = load(weights, domain)
+    return to_file(domain, model.weights, model.origin)
 
 
 def random_weights(algebra: Algebra, seed: int) -> WeightFile:

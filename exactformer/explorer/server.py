@@ -86,7 +86,7 @@ def application(choices: Choices, certify: Certify, host: str) -> ASGIApp:
         algebra = asked["algebra"]
         number, seed = (_whole(name, asked[name]) for name in (size, "seed"))
         drawn = answers.DRAWN[size]
-        return await compute(lambda: drawn(choices.algebra(algebra), number, seed))
+        return await compute(lambda: drawn(choices.domain(algebra), number, seed))
 
     routes = [
         Route("/", whole_page, methods=["GET"]),

@@ -4,12 +4,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from exactformer.export.graph import IterationGraph, before
+from exactformer.export.graph import AlgebraGraph, before
 
 LOWEST = -(1 << 40)  # below every depth
 
 
-class DepthGraph(IterationGraph):
+class DepthGraph(AlgebraGraph):
     def forward(self, X: Tensor, inside: Tensor) -> Tensor:
         tokens = self.read(X)
         depth = torch.where(inside, torch.maximum(*self.counts(tokens)), LOWEST)  # Eq. 4

@@ -16,7 +16,7 @@ from exactformer.certify import require_exact
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.model.feedforward import MLP, Units
 from exactformer.model.remembered import fixed
-from exactformer.weights.tensors import ALGEBRA_GATES
+from exactformer.weights.tensors import CONTENTS
 
 
 class IterationGraph(nn.Module):
@@ -27,7 +27,7 @@ class IterationGraph(nn.Module):
     def __init__(self, model: Model) -> None:
         super().__init__()
         weights = fixed(model.weights)  # what is certified here is what the graph is made of
-        require_exact(model.algebra, weights)
+        require_exact(model.domain, weights)
         f = weights.f
         if isinstance(f, MLP):
             self.f = _Perceptron(f)
@@ -38,22 +38,29 @@ class IterationGraph(nn.Module):
                 f"a feedforward of the kind {type(f).__name__!r} cannot be expressed as a graph: "
                 f"expected a perceptron (closed, fitted or learned) or units"
             )
-        for name in ALGEBRA_GATES:
+        for name in CONTENTS[model.domain.kind].gates:
             gate = weights.gates.get(name)
             self.register_buffer(name, None if gate is None else gate.float().clone())
-        self.slots = f.slots
-        self.D, self.first_operator = len(model.algebra.vocabulary), model.algebra.first_operator
-        self.V = self.first_operator - FIRST_VALUE
-
-    def running(self, X: Tensor) -> Tensor:
-        """Whether each sequence has not halted, (B,)."""
-        raise NotImplementedError
+        self.D = len(model.domain.vocabulary)
 
     def counts(self, tokens: Tensor) -> tuple[Tensor, Tensor]:
         """Eqs. 2 and 3: depths counted from the left end, and from the right."""
         gate = (tokens @ self.get_buffer("G_PE")).to(torch.int64)
         count = gate.cumsum(-1)
         return count, count - gate - count[:, -1:]
+
+
+class AlgebraGraph(IterationGraph):
+    """The common part of the graphs of layers that read an algebra's expressions."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__(model)
+        self.slots, self.first_operator = model.weights.f.slots, model.algebra.first_operator
+        self.V = self.first_operator - FIRST_VALUE
+
+    def running(self, X: Tensor) -> Tensor:
+        """Whether each sequence has not halted, (B,)."""
+        raise NotImplementedError
 
     def attention(self, V: Tensor, ids: Tensor, starts: Tensor) -> Tensor:
         """Eqs. 10 to 12 within each cluster, slot by slot. The members of a cluster stand side by

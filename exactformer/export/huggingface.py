@@ -23,18 +23,18 @@ def export_folder(model: Model, folder: Path) -> None:
     they are certified anew, and the proof is verified with the files before the folder is named.
     """
     model = fixed(model)
-    certificate = require_exact(model.algebra, model.weights)
+    certificate = require_exact(model.domain, model.weights)
     config = {
         "library_name": "exactformer",
         "exactformer_version": __version__,
-        "algebra": describe(model.algebra),
+        "algebra": describe(model.domain),
         "weights_sha256": certificate.weights_sha256,
         "origin": dict(model.origin),
     }
     with new_folder(Path(folder)) as unfinished:
         model.save(unfinished / FOLDER_WEIGHTS)
         certificate.save(unfinished / PROOF)
-        verify(unfinished / PROOF, unfinished / FOLDER_WEIGHTS, model.algebra)
+        verify(unfinished / PROOF, unfinished / FOLDER_WEIGHTS, model.domain)
         text = json.dumps(config, indent=1, ensure_ascii=False)
         (unfinished / "config.json").write_text(f"{text}\n", encoding="utf-8")
         card = model_card(model, certificate.findings)
@@ -42,14 +42,14 @@ def export_folder(model: Model, folder: Path) -> None:
 
 
 def model_card(model: Model, findings: Findings) -> str:
-    """The card in Markdown. What it claims is what `findings` says of this model's notation."""
+    """The card in Markdown. What it claims is what `findings` says of this model's layer."""
     origin = [f"{name} {fact}" for name, fact in model.origin.items()]
     most = findings.most_operands or {}
     counted = [f"at most {count} operands in {format}" for format, count in most.items()]
     return CARD.format(
-        name=model.algebra.name,
-        texts=TEXTS[model.algebra.notation.groups_by],
-        vocabulary=" ".join(model.algebra.vocabulary),
+        name=model.domain.name,
+        texts=TEXTS.get(model.domain.layer("depth"), OTHER_TEXTS),
+        vocabulary=" ".join(model.domain.vocabulary),
         limit=f" A span may have {', '.join(counted)}; longer ones are refused." if most else "",
         origin=", ".join(origin) or "unknown",
         sha256=model.sha256,
@@ -62,12 +62,25 @@ def model_card(model: Model, findings: Findings) -> str:
     )
 
 
-TEXTS = {  # by what groups operators
-    "parentheses": """fully parenthesized expressions, of any depth and length. It has one
+TEXTS = {  # by layer
+    "depth": """fully parenthesized expressions, of any depth and length. It has one
 weight-shared layer, which is applied until no parenthesis is left""",
-    "precedence": """expressions in plain notation, with precedence, of any length. It has one
+    "plain": """expressions in plain notation, with precedence, of any length. It has one
 weight-shared layer, which is applied until a single value is left""",
+    "machine": """texts that a machine reads, of any length. It has one layer, which is applied once
+and finds the state that arrives at each symbol""",
+    "span-machine": """texts of spans that a machine reads, of any depth and length. It has one
+weight-shared layer, which is applied until no parenthesis is left""",
+    "integers": """sums, differences, products and comparisons of natural numbers in digits, of any
+depth and length. It has one weight-shared layer, which is applied until no parenthesis is left""",
+    "little-endian": """a sum or a product of two numbers with their lowest digits first, of any
+length. It has one weight-shared layer, which is applied until one number is left""",
+    "square-root": """binary numbers, whose root it finds, of any length. It has one weight-shared
+layer, which is applied once for each bit of the root""",
+    "rearrange": """texts whose symbols are written elsewhere, of any length. It has one layer,
+which is applied once""",
 }
+OTHER_TEXTS = "texts of its own, of any length. It has one weight-shared layer"
 
 CARD = """---
 license: mit
@@ -83,7 +96,7 @@ tags:
 The model evaluates {texts}. Its
 tokens are `{vocabulary}`.{limit}
 
-`exactformer certify` proves that the value is right for *every* such expression, by a finite check
+`exactformer certify` proves that the value is right for *every* such text, by a finite check
 of the weights: {rows} {checked}, all right; the smallest margin is {margin:.3g}, and rounding moves
 an output by at most {rounding:.3g}.
 

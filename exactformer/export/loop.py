@@ -6,10 +6,12 @@ from torch.nn.functional import pad
 
 from exactformer.api import Model
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import listed
 from exactformer.domains.expression import EMPTY
 from exactformer.export.depth import DepthGraph
-from exactformer.export.graph import IterationGraph
+from exactformer.export.graph import AlgebraGraph, IterationGraph
+from exactformer.export.machines import MachineGraph, SpanMachineGraph
 from exactformer.export.plain import PlainGraph
 from exactformer.export.spans import LogGraph
 from exactformer.model.encode import NO_VALUE, encode
@@ -19,25 +21,31 @@ GRAPHS: dict[str, type[IterationGraph]] = {  # by layer
     "depth": DepthGraph,
     "log": LogGraph,
     "plain": PlainGraph,
+    "machine": MachineGraph,
+    "span-machine": SpanMachineGraph,
 }
 
 
 def iteration_graph(model: Model, iterations: Iterations = "depth") -> IterationGraph:
     """One iteration of the layer that reads the model's expressions."""
     check_iterations(iterations)
+    require_capability("graph", model.domain, iterations)
     if (layer := model.domain.layer(iterations)) not in GRAPHS:
         raise ValueError(f"expected a layer with a graph, {listed([*GRAPHS])}, found {layer}")
     return GRAPHS[layer](model)
 
 
 class LoopGraph(nn.Module):
-    """From token ids (B, n), -1 for an empty position, to the value index of each sequence (-1 if
-    there is none) and the number of iterations.
+    """A model of an algebra: from token ids (B, n), -1 for an empty position, to the value index of
+    each sequence (-1 if there is none) and the number of iterations.
     """
 
     def __init__(self, model: Model, iterations: Iterations = "depth") -> None:
         super().__init__()
-        self.iteration = iteration_graph(model, iterations)
+        require_capability("whole graph", model.domain, iterations)
+        graph = iteration_graph(model, iterations)
+        assert isinstance(graph, AlgebraGraph)
+        self.iteration = graph
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
         from torch._higher_order_ops import while_loop

@@ -13,6 +13,7 @@ import torch
 
 from exactformer import __version__
 from exactformer.api import Model
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.expression import Expression
 from exactformer.domains.sampling import draw
 from exactformer.export.loop import LoopGraph
@@ -32,6 +33,7 @@ def export_onnx(model: Model, path: Path, iterations: Iterations = "depth") -> N
     has, -1 for an empty position and behind the end. It gives `value`, a place among the algebra's
     values or -1 if there is none, and `iterations`, both (B,).
     """
+    require_capability("whole graph", model.domain, iterations)
     onnx, _ = _packages()
     model = fixed(model)  # one content for the graph, its hash and the comparison
     with new_file(Path(path)) as unfinished:

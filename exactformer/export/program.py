@@ -1,6 +1,7 @@
 """One iteration as a program of `torch.export`, to be run where exactformer is not."""
 
 import warnings
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 
@@ -8,13 +9,17 @@ import numpy as np
 import torch
 
 from exactformer.api import Model
-from exactformer.domains.sampling import draw
+from exactformer.domains.domain import Domain
+from exactformer.domains.expression import Expression
+from exactformer.domains.sampling import DRAWN
 from exactformer.export.loop import iteration_graph
 from exactformer.host.atomic import new_file
 from exactformer.model.encode import initial_state
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
+
+TRIED = 50  # lengths at which texts are looked for
 
 
 def export_iteration(model: Model, path: Path, iterations: Iterations = "depth") -> None:
@@ -24,8 +29,8 @@ def export_iteration(model: Model, path: Path, iterations: Iterations = "depth")
     model = fixed(model).to("cpu")  # one content for the program and the comparison
     graph = iteration_graph(model, iterations).eval()
     batches = [
-        initial_state(draw(model.algebra, depth, count, np.random.default_rng(0)), model.weights)
-        for depth, count in ((3, 3), (6, 5))
+        initial_state(texts_to_compare(model.domain, size, count), model.weights)
+        for size, count in ((3, 3), (6, 5))
     ]
     any_size = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
     dynamic = {"X": any_size, "inside": any_size}
@@ -44,3 +49,11 @@ def export_iteration(model: Model, path: Path, iterations: Iterations = "depth")
                 if not torch.equal(read(X, acts), step.X):
                     raise ValueError("the program gives another state than the model")
                 X = step.X
+
+
+def texts_to_compare(domain: Domain, size: int, count: int) -> list[Expression]:
+    """Random texts of a depth or length, or of a larger one where a machine allows none of it."""
+    for larger in range(size, size + TRIED):
+        with suppress(ValueError):
+            return DRAWN[domain.kind].draw(domain, larger, count, np.random.default_rng(0))
+    raise ValueError(f"no text of {domain.name!r} to compare the program with was found")

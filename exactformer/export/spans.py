@@ -17,7 +17,7 @@ from torch import Tensor
 
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
 from exactformer.domains.expression import EMPTY
-from exactformer.export.graph import IterationGraph, add_up, before, behind
+from exactformer.export.graph import AlgebraGraph, add_up, before, behind
 from exactformer.model.encode import encode
 
 NO_ENTRY = 1 << 62  # sorts behind every entry
@@ -34,7 +34,7 @@ class Entries(NamedTuple):
     starts: Tensor  # 1 at the first entry of each span
 
 
-class SpanGraph(IterationGraph):
+class SpanGraph(AlgebraGraph):
     """The common part of the graphs of layers that try values."""
 
     def symbols(self, X: Tensor) -> Tensor:

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect, listed
 from exactformer.domains.expression import EMPTY, Expression
@@ -177,6 +178,7 @@ def causal_graph(expression: Expression, iterations: Iterations = "depth") -> Ca
     """
     expect(expression, Expression, "an Expression, which parse makes of text")
     check_iterations(iterations)
+    require_capability("causes", expression.domain, iterations)
     algebra, layer = expression.algebra, expression.domain.layer(iterations)
     if layer not in PARTS:
         raise ValueError(f"expected a layer with causal graphs, {listed([*PARTS])}, found {layer}")

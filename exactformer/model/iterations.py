@@ -58,15 +58,18 @@ def _integers(expression: Expression) -> Integers:
 
 _BY_LOGARITHM = Cost(_logarithm, lambda expression: len(expression.algebra.values))
 
+_OF_INTEGERS = Cost(
+    lambda text: _integers(text).most_iterations(text.ids), lambda text: _integers(text).base
+)
+
 COSTS: dict[str, Cost] = {  # by layer
     "depth": Cost(lambda expression: expression.depth, lambda expression: 0),
     "log": _BY_LOGARITHM,
     "plain": _BY_LOGARITHM,
     "machine": Cost(lambda text: 1, _states),
     "span-machine": Cost(_innermost_spans, _states),
-    "integers": Cost(
-        lambda text: _integers(text).most_iterations(text.ids), lambda text: _integers(text).base
-    ),
+    "integers": _OF_INTEGERS,
+    "little-endian": _OF_INTEGERS,
     "square-root": Cost(lambda text: (len(text) + 1) // 2, lambda text: 1),
     "rearrange": Cost(lambda text: 1, lambda text: 0),
 }

@@ -74,6 +74,12 @@ def _in_plain_notation(
     return precedence.steps(X, weights, len(algebra_of(domain).values), tap)
 
 
+_OF_INTEGERS = Layer(
+    integers.steps,
+    taps=("A", "P", "ids", "place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
+    flat=frozenset({"place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
+)
+
 LAYERS: dict[str, Layer] = {
     "depth": Layer(
         _by_depth,
@@ -101,11 +107,8 @@ LAYERS: dict[str, Layer] = {
         taps=("A", "H", "F", "c", "u", "top", "P", "Y", "X"),
         flat=frozenset({"H", "F", "c", "u", "top", "Y"}),
     ),
-    "integers": Layer(
-        integers.steps,
-        taps=("A", "P", "ids", "place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
-        flat=frozenset({"place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2"}),
-    ),
+    "integers": _OF_INTEGERS,
+    "little-endian": _OF_INTEGERS,
     "square-root": Layer(
         square_root.steps,
         taps=("P", "rank", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),

@@ -4,6 +4,9 @@
 is", "answer:", "=", "<answer>…</answer>", "\\boxed{…}"), else the last value in the text. `alone`
 takes a value that is the whole first line, and nothing else.
 
+Where digits make up numbers, a value is a number of any length: leading zeros, and commas between
+thousands, are left out.
+
 A value is written in any spelling that the algebra accepts, and is no part of a longer word or
 number: none of `13`, `3.5`, `-3` and `1/3` contains the value 3. What precedes a closing
 `</think>` is left out if a value follows it; so is what follows once a reply repeats the question.
@@ -17,28 +20,39 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 Pattern = re.Pattern[str]
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$|,))")
 QUESTION = "Evaluate the expression, where"  # begins every prompt
 MARKER = re.compile(r"answer(?:\s+is\b|\W{0,4}:)|(?<![<>!])[=≡](?!>)|<answer>|\\boxed\s*\{", re.I)
 # What may stand between a marker and its value: white space, quotes, Markdown and LaTeX.
 DECORATION = r"""(?:[\s:*_`$"'“”‘’{}]|\\[a-zA-Z]+(?=\W)|\\[(\[])*"""
 
 
-def reasoned(reply: str, values: Mapping[str, str]) -> str | None:
-    """The value that a reply arrives at, or None; `values` has the value of each spelling."""
-    value, after_marker = _patterns(tuple(values))
+def reasoned(reply: str, values: Mapping[str, str], numerals: bool = False) -> str | None:
+    """The value that a reply arrives at, or None; `values` has the value of each spelling. With
+    `numerals`, digits among the spellings make up numbers.
+    """
+    value, after_marker = _patterns(tuple(values), numerals)
     reply = _with_ascii_digits(reply, values)
+    reply = THOUSANDS.sub("", reply) if numerals else reply
     thought, _, said = reply.rpartition("</think>")
     for text in [said] if value.search(said) else [said, thought]:
         for part in text.split(QUESTION):
             if found := _last(value, after_marker, part):
-                return values[found]
+                return _value(found, values)
     return None
 
 
-def alone(reply: str, values: Mapping[str, str]) -> str | None:
+def alone(reply: str, values: Mapping[str, str], numerals: bool = False) -> str | None:
     """The value that is the first line with anything on it, or None if that is anything else."""
     lines = reply.strip().splitlines()
-    return values.get(lines[0].strip()) if lines else None
+    found = lines[0].strip() if lines else ""
+    is_number = numerals and bool(found) and all(c.isdecimal() and c in values for c in found)
+    return _value(found, values) if found in values or is_number else None
+
+
+def _value(found: str, values: Mapping[str, str]) -> str:
+    """The value of a spelling; of a number of several digits, the number without leading zeros."""
+    return values[found] if found in values else found.lstrip("0") or "0"
 
 
 RULES = {"reasoned": reasoned, "alone": alone}
@@ -77,20 +91,26 @@ def _in_braces(text: str, start: int) -> str:
 
 
 @lru_cache(maxsize=16)
-def _patterns(spellings: tuple[str, ...]) -> tuple[Pattern, Pattern]:
+def _patterns(spellings: tuple[str, ...], numerals: bool) -> tuple[Pattern, Pattern]:
     """A value anywhere; and one right after a marker."""
-    words = "|".join(map(_whole, sorted(spellings, key=len, reverse=True)))
+    digits = "".join(s for s in spellings if numerals and s.isdecimal())
+    some = (s for s in spellings if s not in digits)
+    words = "|".join(map(_whole, sorted(some, key=len, reverse=True)))
+    if digits:
+        words = f"{_whole(digits[0], f'[{digits}]+')}|{words}"
     return re.compile(f"({words})"), re.compile(f"{DECORATION}({words})")
 
 
-def _whole(spelling: str) -> str:
-    """A spelling that is no part of a longer word or number. An underscore may be Markdown's."""
+def _whole(spelling: str, pattern: str = "") -> str:
+    """A spelling that is no part of a longer word or number, or a pattern of such as it. An
+    underscore may be Markdown's.
+    """
     before, after = r"(?<![^\W_])(?<![^\W_]_)", r"(?![^\W_])(?!_[^\W_])"
     if spelling[0].isdigit():
         before += r"(?<![-−–])(?<!\d[./])"
     if spelling[-1].isdigit():
         after += r"(?![./]\d)(?!,\d{3}(?!\d))"
-    return before + re.escape(spelling) + after
+    return before + (pattern or re.escape(spelling)) + after
 
 
 def _with_ascii_digits(reply: str, values: Mapping[str, str]) -> str:

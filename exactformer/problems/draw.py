@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from exactformer.domains.algebra import AN_ALGEBRA, Algebra
+from exactformer.domains.algebra import AN_ALGEBRA
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import expect
+from exactformer.domains.domain import Domain
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate
-from exactformer.domains.sampling import draw, draw_balanced
-from exactformer.problems.prompts import prompt
+from exactformer.domains.sampling import DRAWN, draw_balanced, require_drawable
+from exactformer.problems.prompts import instruction, prompt
 
 VERSION = 1  # begins every id; it changes with the law of the draw, the prompt or the columns
 BLOCK = 100  # expressions of one draw; another number would give other problems
@@ -21,7 +23,7 @@ BLOCK = 100  # expressions of one draw; another number would give other problems
 
 @dataclass(frozen=True)
 class Problem:
-    """A row of a data set. The id says how it was drawn: version, algebra, seed, depth, number."""
+    """A row of a data set. The id says how it was drawn: version, domain, seed, depth, number."""
 
     id: str
     expression: str
@@ -35,7 +37,7 @@ class Problem:
 
 
 def problems(
-    algebra: Algebra,
+    domain: Domain,
     depths: Iterable[int],
     count: int,
     seed: int = 0,
@@ -43,27 +45,29 @@ def problems(
     balanced: bool = False,
     parentheses: float | None = None,
 ) -> Iterator[Problem]:
-    """`count` random problems of each depth, by the law of `draw`, or of `draw_balanced`, with that
-    share of parentheses.
+    """`count` random problems of each depth, as texts of the domain's kind are drawn, or by
+    `draw_balanced`, with that share of parentheses.
 
     An id names one problem for ever: the i-th of a seed and a depth is the same however many are
     asked for, and whichever other depths. Balanced ones are balanced as a whole, so their count is
     a part of the id.
     """
-    expect(algebra, Algebra, AN_ALGEBRA)
+    expect(domain, Domain, AN_ALGEBRA)
+    require_capability("problems", domain)
+    instruction(domain)  # or there is no way to ask: this says why
     for name, number in (("seed", seed), ("count", count)):
         if number < 0:
             raise ValueError(f"expected a {name} of 0 or more, found {number}")
-    law = f"v{VERSION}-{algebra.name}{f'-balanced{count}' if balanced else ''}-seed{seed}"
+    law = f"v{VERSION}-{domain.name}{f'-balanced{count}' if balanced else ''}-seed{seed}"
     law += "" if parentheses is None else f"-parentheses{parentheses}"
     for depth in depths:
-        drawn = expressions(algebra, depth, count, seed, balanced=balanced, parentheses=parentheses)
+        drawn = expressions(domain, depth, count, seed, balanced=balanced, parentheses=parentheses)
         for i, expression in enumerate(drawn):
             yield problem(expression, f"{law}-depth{depth}-{i}")
 
 
 def expressions(
-    algebra: Algebra,
+    domain: Domain,
     depth: int,
     count: int,
     seed: int = 0,
@@ -74,14 +78,17 @@ def expressions(
     """The drawn expressions of one depth."""
     if balanced:
         rng = np.random.default_rng([seed, depth])
-        yield from draw_balanced(algebra, depth, count, rng, parentheses=parentheses)
+        yield from draw_balanced(domain, depth, count, rng, parentheses=parentheses)
         return
     rngs = (np.random.default_rng([seed, depth, block]) for block in count_from())
-    blocks = (draw(algebra, depth, BLOCK, rng, None, parentheses) for rng in rngs)  # without end
+    law = DRAWN[domain.kind].draw
+    share = {} if parentheses is None else {"parentheses": parentheses}
+    require_drawable(domain, depth, min(count, BLOCK))
+    blocks = (law(domain, depth, BLOCK, rng, **share) for rng in rngs)  # without end
     yield from islice(chain.from_iterable(blocks), count)
 
 
 def problem(expression: Expression, id: str) -> Problem:
     text = str(expression)
-    value, asked = evaluate(expression), prompt(expression.algebra, text)
+    value, asked = evaluate(expression), prompt(expression.domain, text)
     return Problem(id, text, expression.depth, len(expression), value, asked)

@@ -7,8 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.data import Place, read_json, show
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError, decode
 from exactformer.domains.formats.lines import Lines
 from exactformer.domains.reference import evaluate
@@ -66,16 +66,16 @@ def _write_parquet(problems: Iterable[Problem], path: Path) -> int:
     return count
 
 
-def read_problems(path: Path, algebra: Algebra) -> list[Problem]:
-    """Read the rows of a file in any of the formats. Each must be an expression of the algebra with
+def read_problems(path: Path, domain: Domain) -> list[Problem]:
+    """Read the rows of a file in any of the formats. Each must be an expression of the domain with
     its right value.
     """
     with Lines.of(path) as file:
         if file.header.startswith(b"PAR1"):
-            rows = [_parquet_row(path, *row, algebra) for row in enumerate(_parquet(path), start=1)]
+            rows = [_parquet_row(path, *row, domain) for row in enumerate(_parquet(path), start=1)]
         else:
             read, first = (_tsv_line, 2) if file.header == HEADER.encode() else (json_line, 1)
-            rows = list(file.read(lambda line, n: _located(*read(line, n), n, algebra), first))
+            rows = list(file.read(lambda line, n: _located(*read(line, n), n, domain), first))
     require_different(path, (row.id for row in rows))
     return rows
 
@@ -116,10 +116,10 @@ def _tsv_line(line: bytes, number: int) -> tuple[str, Place]:
     return text, Place(row | numbers)
 
 
-def _located(text: str, row: Place, number: int, algebra: Algebra) -> Problem:
+def _located(text: str, row: Place, number: int, domain: Domain) -> Problem:
     """Read a row; an error in its expression has a caret at its place in the line."""
     try:
-        return _problem(row, algebra)
+        return _problem(row, domain)
     except ExpressionError as error:
         start = max(0, text.find(row.value["expression"]))
         raise ExpressionError(error.problem, text, start + error.offset, number) from None
@@ -139,17 +139,17 @@ def _parquet(path: Path) -> Iterator[dict[str, Any]]:
         raise ValueError(f"{path}: expected a Parquet file: {error}") from None
 
 
-def _parquet_row(path: Path, number: int, row: dict[str, Any], algebra: Algebra) -> Problem:
+def _parquet_row(path: Path, number: int, row: dict[str, Any], domain: Domain) -> Problem:
     try:
-        return _problem(Place(row), algebra)
+        return _problem(Place(row), domain)
     except ValueError as error:
         raise ValueError(f"{path}: row {number}: {error}") from None
 
 
-def _problem(row: Place, algebra: Algebra) -> Problem:
+def _problem(row: Place, domain: Domain) -> Problem:
     """A checked row: its depth, its tokens and its value must be those of its expression."""
     found = row.fields(COLUMNS)
-    expression = parse(algebra, found["expression"].text())
+    expression = parse(domain, found["expression"].text())
     facts = {"depth": expression.depth, "tokens": len(expression), "value": evaluate(expression)}
     for name, fact in facts.items():
         if found[name].value != fact:

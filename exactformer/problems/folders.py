@@ -9,21 +9,21 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from exactformer.domains.algebra import Algebra
 from exactformer.domains.data import listed
+from exactformer.domains.domain import Domain
 from exactformer.host.atomic import new_folder
 from exactformer.problems import answers
 from exactformer.problems.depths import format_depths
 from exactformer.problems.draw import VERSION, Problem, problems
 from exactformer.problems.files import FileFormat, write_problems
-from exactformer.problems.prompts import spellings
+from exactformer.problems.prompts import has_numerals, spellings
 
 TRAINING = (1, 2)  # the depths to learn from
 MOST_TOKENS = 4096  # that a model may generate before its answer
 
 
 def splits(
-    algebra: Algebra, depths: Sequence[int], count: int, seed: int, *, balanced: bool
+    domain: Domain, depths: Sequence[int], count: int, seed: int, *, balanced: bool
 ) -> dict[str, list[Problem]]:
     """The splits: `test` is drawn by `problems`; `validation` has other expressions of the same
     depths.
@@ -34,7 +34,7 @@ def splits(
             f"those of depth {listed([str(d) for d in TRAINING], 'and')} are to learn from"
         )
     train, test, other = (
-        list(problems(algebra, each, count, each_seed, balanced=balanced))
+        list(problems(domain, each, count, each_seed, balanced=balanced))
         for each, each_seed in ((TRAINING, seed), (depths, seed), (depths, seed + 1))
     )
     tested = {problem.expression for problem in test}
@@ -43,7 +43,7 @@ def splits(
 
 
 def write_dataset(
-    algebra: Algebra,
+    domain: Domain,
     folder: Path,
     depths: Sequence[int],
     count: int,
@@ -54,15 +54,15 @@ def write_dataset(
 ) -> dict[str, int]:
     """A folder that `datasets.load_dataset` reads: three splits and a card. Returns their sizes."""
     with new_folder(folder) as unfinished:
-        parts = splits(algebra, depths, count, seed, balanced=balanced)
+        parts = splits(domain, depths, count, seed, balanced=balanced)
         sizes = {name: len(rows) for name, rows in parts.items()}
         for name, rows in parts.items():
             write_problems(rows, unfinished / f"{name}.{format}", format)
         card = CARD.format(
-            name=algebra.name,
+            name=domain.name,
             files="".join(f"  - split: {name}\n    path: {name}.{format}\n" for name in sizes),
-            vocabulary=" ".join(algebra.vocabulary),
-            written=WRITTEN[algebra.notation.groups_by],
+            vocabulary=" ".join(domain.vocabulary),
+            written=WRITTEN.get(domain.layer("depth"), "Random"),
             law=", each value equally often" if balanced else "",
             version=VERSION,
             seed=seed,
@@ -77,8 +77,12 @@ def write_dataset(
     return sizes
 
 
-# By what groups operators.
-WRITTEN = {"parentheses": "Fully parenthesized random", "precedence": "Random plain"}
+WRITTEN = {  # by layer
+    "depth": "Fully parenthesized random",
+    "plain": "Random plain",
+    "span-machine": "Random nested",
+    "integers": "Fully parenthesized random",
+}
 
 CARD = """---
 license: mit
@@ -125,6 +129,7 @@ from pathlib import Path
 
 # Every way to write a value, and the value.
 VALUES = {values}
+NUMERALS = {numerals}  # whether digits make up numbers
 NO_VALUE = "(none)"  # no value has a parenthesis
 
 
@@ -146,11 +151,11 @@ def ask_to_reason(row):
 
 
 def find_reasoned(replies, docs):
-    return [[reasoned(reply, VALUES) or NO_VALUE for reply in some] for some in replies]
+    return [[reasoned(reply, VALUES, NUMERALS) or NO_VALUE for reply in some] for some in replies]
 
 
 def find_alone(replies, docs):
-    return [[alone(reply, VALUES) or NO_VALUE for reply in some] for some in replies]
+    return [[alone(reply, VALUES, NUMERALS) or NO_VALUE for reply in some] for some in replies]
 
 
 def compare(row, found):
@@ -163,7 +168,7 @@ def compare(row, found):
 
 
 def write_lm_eval(
-    algebra: Algebra,
+    domain: Domain,
     folder: Path,
     depths: Sequence[int],
     count: int,
@@ -176,9 +181,9 @@ def write_lm_eval(
     Beside them are the same tasks for an answer that stands alone, whose names end in `_alone`. It
     runs offline and without this package: the problems and the rule for answers are in it.
     """
-    group = f"exactformer_{re.sub('[^a-z0-9]', '_', algebra.name)}"
+    group = f"exactformer_{re.sub('[^a-z0-9]', '_', domain.name)}"
     with new_folder(folder) as unfinished:
-        parts = splits(algebra, depths, count, seed, balanced=balanced)
+        parts = splits(domain, depths, count, seed, balanced=balanced)
 
         def write(name: str, text: str) -> None:
             (unfinished / name).write_text(text, encoding="utf-8")
@@ -186,8 +191,8 @@ def write_lm_eval(
         for name in ("train", "test"):
             write_problems(parts[name], unfinished / f"{name}.jsonl", "jsonl")
         rule = Path(answers.__file__).read_text(encoding="utf-8")
-        values = json.dumps(spellings(algebra), ensure_ascii=False)
-        write("problems.py", TASKS.format(values=values) + rule)
+        values = json.dumps(spellings(domain), ensure_ascii=False)
+        write("problems.py", TASKS.format(values=values, numerals=has_numerals(domain)) + rule)
         for ending, base in BASES.items():
             write(f"_base{ending}.yaml", base.format(version=VERSION))
             tasks = {f"{group}{ending}_depth{depth:02d}": depth for depth in depths}

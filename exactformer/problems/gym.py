@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from exactformer.domains.algebra import Algebra
-from exactformer.domains.catalog import find_algebra
-from exactformer.domains.definition import load_algebra
-from exactformer.domains.sampling import draw
+from exactformer.domains.capabilities import require_capability
+from exactformer.domains.catalog import find_domain
+from exactformer.domains.domain import Domain
+from exactformer.domains.kinds import load_domain
+from exactformer.domains.sampling import DRAWN, require_drawable
 from exactformer.problems.answers import reasoned
 from exactformer.problems.draw import VERSION, problem
-from exactformer.problems.prompts import instruction, spellings
+from exactformer.problems.prompts import has_numerals, instruction, spellings
 
 NAME = "exactformer"
 LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)  # greatest depth at each level of the curriculum
@@ -21,16 +22,17 @@ LEVELS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 30)  # greatest depth at each level of t
 @dataclass
 class ProblemConfig:
     """The settings of a data set: `algebra` is the name of one that is built in, the path of a
-    `.toml` file that defines one, or an algebra itself.
+    `.toml` file that defines one, or an algebra or another domain itself.
     """
 
-    algebra: str | Algebra = "listops"
+    algebra: str | Domain = "listops"
     min_depth: int = 1
     max_depth: int = 4
     size: int = 500
     seed: int | None = None
 
     def validate(self) -> None:
+        require_capability("problems", self.find())
         instruction(self.find())  # or there is no way to ask: this says why
         if not 0 <= self.min_depth <= self.max_depth:
             found = f"{self.min_depth} to {self.max_depth}"
@@ -38,28 +40,29 @@ class ProblemConfig:
         if self.size < 1:
             raise ValueError(f"expected a size of 1 or more, found {self.size}")
 
-    def find(self) -> Algebra:
+    def find(self) -> Domain:
         if not isinstance(self.algebra, str):
             return self.algebra
         if self.algebra.endswith(".toml"):
-            return load_algebra(self.algebra)
-        return find_algebra(self.algebra)
+            return load_domain(self.algebra)
+        return find_domain(self.algebra)
 
 
-def entry(algebra: Algebra, min_depth: int, max_depth: int, seed: int, i: int) -> dict[str, Any]:
-    """The i-th problem of a seed: its depth is uniform, its expression is drawn by `draw`."""
+def entry(algebra: Domain, min_depth: int, max_depth: int, seed: int, i: int) -> dict[str, Any]:
+    """The i-th problem of a seed: its depth is uniform, its expression is drawn by its law."""
     rng = np.random.default_rng([seed, i])
     depth = int(rng.integers(min_depth, max_depth + 1))
-    (expression,) = draw(algebra, depth, 1, rng)
+    require_drawable(algebra, depth, 1)
+    (expression,) = DRAWN[algebra.kind].draw(algebra, depth, 1, rng)
     row = problem(expression, f"v{VERSION}-{algebra.name}-gym{seed}-{i}")
     facts = {"source_dataset": NAME, "source_index": i, "id": row.id, "expression": row.expression}
     facts |= {"difficulty": {"depth": depth}, "depth": depth, "tokens": row.tokens}
     return {"question": row.prompt, "answer": row.value, "metadata": facts}
 
 
-def score(algebra: Algebra, answer: str | None, right: str) -> float:
+def score(algebra: Domain, answer: str | None, right: str) -> float:
     """1 if the reply's answer is the value, in any spelling; else 0: nothing in between."""
-    return float(reasoned(answer or "", spellings(algebra)) == right)
+    return float(reasoned(answer or "", spellings(algebra), has_numerals(algebra)) == right)
 
 
 class ProblemSet:
@@ -67,7 +70,7 @@ class ProblemSet:
 
     def __init__(
         self,
-        algebra: Algebra,
+        algebra: Domain,
         min_depth: int = 1,
         max_depth: int = 4,
         size: int = 500,

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from exactformer.domains.algebra import Algebra
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import Place, show
+from exactformer.domains.domain import Domain
 from exactformer.domains.errors import ExpressionError
 from exactformer.domains.formats.lines import Lines
 from exactformer.problems.accuracy import commonest, interval, interval_in_words
 from exactformer.problems.answers import RULES
 from exactformer.problems.files import json_line, read_problems
-from exactformer.problems.prompts import spellings
+from exactformer.problems.prompts import has_numerals, instruction, spellings
 
 Rule = Literal["reasoned", "alone"]
 LOGS = "samples_*.jsonl"  # what lm-evaluation-harness writes with --log_samples
@@ -25,7 +26,7 @@ class DepthCount:
     correct: int
     total: int
     majority: int  # how many the commonest value of this depth would have right
-    no_value: int  # predictions that are none of the algebra's values
+    no_value: int  # predictions that are none of the domain's values
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -34,7 +35,7 @@ class DepthCount:
 
 @dataclass(frozen=True)
 class PredictionScore:
-    algebra: Algebra
+    domain: Domain
     rows: Path
     predictions: Path
     rule: Rule
@@ -52,7 +53,7 @@ class PredictionScore:
         return {
             "rows": str(self.rows),
             "predictions": str(self.predictions),
-            "algebra": self.algebra.name,
+            "algebra": self.domain.name,
             "rule": self.rule,
             "correct": self.correct,
             "total": self.total,
@@ -74,7 +75,7 @@ class PredictionScore:
 
 
 def score_predictions(
-    algebra: Algebra, rows: Path, predictions: Path, rule: Rule = "reasoned"
+    domain: Domain, rows: Path, predictions: Path, rule: Rule = "reasoned"
 ) -> PredictionScore:
     """Compare replies with the problems they are about: one for each, by its id.
 
@@ -82,7 +83,9 @@ def score_predictions(
                   lm-evaluation-harness has logged; or a folder with such logs.
     rule          how the answer is found in a reply (`problems/answers.py`).
     """
-    problems = read_problems(rows, algebra)
+    require_capability("problems", domain)
+    instruction(domain)  # or there is no way to ask: this says why
+    problems = read_problems(rows, domain)
     given = read_predictions(predictions)
     known = {problem.id for problem in problems}
     for name, ids in (
@@ -92,11 +95,11 @@ def score_predictions(
         if ids:
             more = f", and {len(ids) - 1} more" if len(ids) > 1 else ""
             raise ValueError(f"{predictions}: {name} {show(min(ids))}{more}")
-    find, values = RULES[rule], spellings(algebra)
+    find, values, numerals = RULES[rule], spellings(domain), has_numerals(domain)
     depths = []
     for depth in sorted({problem.depth for problem in problems}):
         asked = [problem for problem in problems if problem.depth == depth]
-        answers = [find(given[problem.id], values) for problem in asked]
+        answers = [find(given[problem.id], values, numerals) for problem in asked]
         depths.append(
             DepthCount(
                 depth,
@@ -106,7 +109,7 @@ def score_predictions(
                 no_value=answers.count(None),
             )
         )
-    return PredictionScore(algebra, rows, predictions, rule, tuple(depths))
+    return PredictionScore(domain, rows, predictions, rule, tuple(depths))
 
 
 def read_predictions(path: Path) -> dict[str, str]:

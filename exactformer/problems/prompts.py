@@ -1,10 +1,16 @@
 """Prompts: the meaning of the operators, the expression, and what to answer, on one line."""
 
+from collections.abc import Callable
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
 from exactformer.domains.data import listed
+from exactformer.domains.domain import Domain
+from exactformer.domains.integers import NONE, Integers
+from exactformer.domains.machines import NO_STATE
+from exactformer.domains.span_machines import SpanMachine
 from exactformer.problems.answers import QUESTION
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out
@@ -24,20 +30,81 @@ RULES = {  # of operators that follow one by name
 }
 
 
-def prompt(algebra: Algebra, expression: str) -> str:
-    """The prompt for a language model; the answer is one of the algebra's values."""
-    return f"{instruction(algebra)} Expression: {expression} Answer:"
+FOLDS = (  # of the built-in `folds`
+    "FIRST is its first operand, LAST its last one, MAX the largest, MIN the smallest, "
+    "SM the sum modulo 10, DIFF the first operand less all others, modulo 10"
+)
 
 
-def spellings(algebra: Algebra) -> dict[str, str]:
-    """Every way to write a value, and the value: what an answer is looked up in."""
-    ids = algebra.token_ids.items()
-    return {text: algebra.vocabulary[i] for text, i in ids if i in algebra.value_ids}
+def prompt(domain: Domain, expression: str) -> str:
+    """The prompt for a language model; the answer is one of the domain's values."""
+    return f"{instruction(domain)} Expression: {expression} Answer:"
+
+
+def spellings(domain: Domain) -> dict[str, str]:
+    """Every way to write a symbol of answers, and the symbol: what an answer is looked up in."""
+    found = {text: domain.vocabulary[i] for text, i in domain.token_ids.items()}
+    found |= {symbol: symbol for symbol in domain.answer_symbols if symbol not in found}
+    return {text: symbol for text, symbol in found.items() if symbol in domain.answer_symbols}
+
+
+def has_numerals(domain: Domain) -> bool:
+    """Whether digits make up the numbers that are answers."""
+    return ASKED[domain.kind].numerals
 
 
 @lru_cache(maxsize=64)
-def instruction(algebra: Algebra) -> str:
-    """The part of a prompt that says what operators mean and what counts as an answer."""
+def instruction(domain: Domain) -> str:
+    """The part of a prompt that says what symbols mean and what counts as an answer."""
+    if domain.kind not in ASKED:
+        raise ValueError(f"{domain.name!r} is of the kind {domain.kind}: there is no prompt for it")
+    meaning, answers = ASKED[domain.kind].words(domain)
+    return f"{QUESTION} {meaning}. Answer with its value alone: {answers}."
+
+
+def _of_integers(domain: Integers) -> tuple[str, str]:
+    if not domain.digits.isdecimal():
+        raise ValueError(
+            f"digits of {domain.name!r} are letters, too, of which words are made: there is no "
+            f"prompt for it"
+        )
+    base = "" if domain.base == 10 else f" in base {domain.base}"
+    meanings = [
+        f"numbers are whole{base}",
+        "+ is addition, - is subtraction and * is multiplication",
+        "<, = and > give 1 if the comparison holds, else 0",
+        f"what is below zero is {NONE}, and so is all that it is a part of",
+    ]
+    return "; ".join(meanings), f"a number{base}, or {NONE}"
+
+
+def _of_spans(domain: SpanMachine) -> tuple[str, str]:
+    answers = listed([symbol for symbol in domain.vocabulary if symbol in domain.answer_symbols])
+    if is_built_in(domain):
+        return FOLDS, answers
+    machine = domain.machine
+    rows = [
+        f"in {state} {symbol} leads to {machine.states[following]}"
+        for state, row in zip(machine.states, machine.transitions, strict=True)
+        for symbol, following in zip(machine.symbols, row, strict=True)
+        if following != NO_STATE
+    ]
+    if len(rows) > MOST_LISTED:
+        raise ValueError(
+            f"the machine {domain.name!r} has more than {MOST_LISTED} transitions and no rule that "
+            f"can be told in words: there is no prompt for it"
+        )
+    ends = zip(machine.states, machine.outputs, strict=True)
+    meanings = [
+        "what is in parentheses is read from the left, inner parentheses as what they are worth",
+        f"reading begins in {machine.states[machine.start]}",
+        *rows,
+        *(f"what ends in {state} is worth {symbol}" for state, symbol in ends if symbol),
+    ]
+    return "; ".join(meanings), answers
+
+
+def _of_algebra(algebra: Algebra) -> tuple[str, str]:
     # Which of the built-in algebras this is, or a variant of; empty for one of a user's.
     family = algebra.name.split("-")[0] if is_built_in(algebra) else ""
     meanings = ["1 is true and 0 is false"] if family == "boolean" else []
@@ -46,9 +113,7 @@ def instruction(algebra: Algebra) -> str:
         meanings.append(
             f"operators bind in this order, the tightest first: {', then '.join(levels)}"
         )
-    return (
-        f"{QUESTION} {'; '.join(meanings)}. Answer with its value alone: {listed(algebra.values)}."
-    )
+    return "; ".join(meanings), listed(algebra.values)
 
 
 def _levels(algebra: Algebra) -> list[str]:
@@ -94,3 +159,21 @@ def _spelled_out(algebra: Algebra, operator: Operator) -> str:
         )
     order = "" if operator.ordered or operator.arities == (1,) else " in any order"
     return f"{operator.symbol} gives {', '.join(cases)}{order}"
+
+
+class Asked(NamedTuple):
+    """How a kind of domain is asked about.
+
+    words      what its symbols mean, and what its answers are.
+    numerals   whether digits make up the numbers that are answers.
+    """
+
+    words: Callable[[Any], tuple[str, str]]
+    numerals: bool = False
+
+
+ASKED: dict[str, Asked] = {  # by the kind of domain
+    Algebra.kind: Asked(_of_algebra),
+    SpanMachine.kind: Asked(_of_spans),
+    Integers.kind: Asked(_of_integers, numerals=True),
+}

@@ -34,6 +34,7 @@ EXPLAINED: dict[str, Callable[[Any, Any, list[str], list[str]], Explained]] = {
     "machine": machines.explain,
     "span-machine": span_machines.explain,
     "integers": integers.explain,
+    "little-endian": integers.explain,
     "square-root": square_roots.explain,
     "rearrange": rearrangements.explain,
 }

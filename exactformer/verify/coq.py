@@ -88,7 +88,7 @@ def dump(file: WeightFile) -> str:
     """The algebra and the weights as words and whole numbers, matrices column by column. Raises
     `NotCovered` for weights that the checker does not read.
     """
-    require_capability("kernel", file.algebra, error=NotCovered)
+    require_capability("kernel", file.domain, error=NotCovered)
     if feedforward_of(file.arrays) == "units":
         raise NotCovered("the checker is for perceptrons and tables, found units")
     if "E" in file.arrays:

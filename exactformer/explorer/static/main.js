@@ -1,7 +1,6 @@
 // What is chosen, typed, opened and drawn at random, by pointer and by key.
 
 const TYPING = 350; // milliseconds without a key after which what was typed is traced
-const SIZES = { expression: "depth", program: "statements" }; // of what is drawn at random
 
 async function start() {
   models = await source.models();
@@ -47,7 +46,7 @@ function exampleNow() {
 
 /** Fields and lists say what the view says. */
 function showChoices() {
-  const { layers, weights, vocabulary: symbols, kinds, examples } = algebraNow();
+  const { layers, weights, vocabulary: symbols, kinds, examples, sizes } = algebraNow();
   vocabulary = new Vocabulary(symbols, kinds);
   const random = view.weights.startsWith("random/");
   byId("algebra").value = view.algebra;
@@ -59,7 +58,8 @@ function showChoices() {
   byId("iterations-label").hidden = layers.length < 2;
   byId("kind").value = view.kind;
   for (const option of byId("kind").options) option.disabled = !(option.value in examples);
-  const size = SIZES[view.kind];
+  const size = sizes[view.kind]; // what is given of a random text
+  byId("drawing").hidden = EMBEDDED !== null || size === undefined;
   byId("size-name").textContent = size;
   byId("depth").max = models.limits[size];
   byId("expression").ariaLabel = view.kind === "program" ? "Program" : "Expression";
@@ -138,7 +138,7 @@ async function drawAtRandom() {
   try {
     const { kind, algebra } = view;
     const size = byId("depth").value;
-    const drawn = await source.sample({ algebra, [SIZES[kind]]: size, seed });
+    const drawn = await source.sample({ algebra, [algebraNow().sizes[kind]]: size, seed });
     if (view.kind === kind) await tryText(drawn[kind]);
   } catch (error) {
     showProblem(error);
@@ -200,7 +200,7 @@ function wire() {
     " ": () => player.toggle(),
     n: () => stepStatement(1),
     p: () => stepStatement(-1),
-    r: () => EMBEDDED || drawAtRandom(),
+    r: () => byId("drawing").hidden || drawAtRandom(),
     l: () => byId("iterations-label").hidden || EMBEDDED || turnIterations(),
     "/": () => EMBEDDED || byId("expression").focus(),
     w: () => showTab(view.tab === "trace" ? "weights" : "trace"),
@@ -217,7 +217,7 @@ function wire() {
 function freeze() {
   for (const id of ["algebra", "weights", "seed", "iterations", "kind"]) byId(id).disabled = true;
   byId("expression").readOnly = true;
-  byId("drawing").hidden = byId("open").hidden = true;
+  byId("open").hidden = true;
 }
 
 start().catch(showProblem);

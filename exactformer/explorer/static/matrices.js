@@ -8,6 +8,10 @@ const FEW = 24; // columns up to which a matrix is drawn entry by entry, with it
 const MEANINGS = {
   G_PE: ["Gate", "Eq. 2: what each token adds to the depth", "rows"],
   G_R: ["Rank gate", "what each token adds to the rank", "rows"],
+  G_K: ["Key gate", "what each token adds to the key", "rows"],
+  G_N: ["Numeral gate", "1 on what numerals are made of, −1 on what ends them", "rows"],
+  G_O: ["Operator gate", "which tokens each digit of a span is read with", "rows"],
+  G_F: ["Fold gate", "which operators take their right operand digit by digit", "rows"],
   W_Q: ["Queries", "Eq. 11: who receives, by dimension of attention", "rows"],
   W_K: ["Keys", "Eq. 11: who is sent, by dimension of attention", "rows"],
   G_L: ["Levels", "of operators: as prefix ones, and below as binary ones", "columns"],
@@ -20,14 +24,35 @@ const MEANINGS = {
   bags: ["Table: bags", "Lemma 4: each bag that can occur", "columns"],
   outputs: ["Table: outputs", "the token that each of them gives", "columns"],
 };
-const ROUTING = ["G_PE", "G_R", "W_Q", "W_K", "G_L", "directions", "E"];
+const ROUTING = ["G_PE", "G_R", "G_K", "G_N", "G_O", "G_F", "W_Q", "W_K", "G_L", "directions", "E"];
+
+/** Names for the rows or columns of a matrix: of tokens, slot by slot, and behind them of states. */
+class Axes {
+  constructor(vocabulary, states) {
+    Object.assign(this, { vocabulary, states });
+    this.longest = Math.max(vocabulary.longest, states ? `q${states - 1}`.length : 0);
+  }
+
+  /** How many slots so many entries are; null if they are something else. */
+  slots(count) {
+    const size = this.vocabulary.symbols.length;
+    const slots = (count === size ? size : count - this.states) / size;
+    return Number.isInteger(slots) && slots > 0 ? slots : null;
+  }
+
+  names(count) {
+    const tokens = Array(this.slots(count)).fill(this.vocabulary.symbols).flat();
+    return [...tokens, ...Array.from({ length: count - tokens.length }, (_, q) => `q${q}`)];
+  }
+}
 
 function showWeights(data, vocabulary, tryExpression) {
+  const axes = new Axes(vocabulary, data.states);
   const names = Object.keys(data.arrays).filter((name) => !name.endsWith("_logits"));
   const known = Object.keys(MEANINGS);
   names.sort((a, b) => ((known.indexOf(a) + 100) % 100) - ((known.indexOf(b) + 100) % 100));
   const small = (name) => isSmall(data.arrays[name]);
-  const draw = (name) => matrix(name, data, vocabulary);
+  const draw = (name) => matrix(name, data, axes);
   const routing = names.filter((name) => small(name) && ROUTING.includes(name));
   const others = names.filter((name) => small(name) && !ROUTING.includes(name));
   byId("view-weights").replaceChildren(
@@ -68,16 +93,16 @@ function summaryOf(data) {
 }
 
 /** A matrix with its meaning; beside a discrete one, the logits it was learned as. */
-function matrix(name, data, vocabulary) {
+function matrix(name, data, axes) {
   const [title, caption] = MEANINGS[name] ?? [name, ""];
   const raw = data.arrays[`${name}_logits`];
   const array = data.arrays[name];
   const parts = raw
     ? [
-        figure("discrete", array, name, vocabulary),
-        figure("raw logits", raw, name, vocabulary, false),
+        figure("discrete", array, name, axes),
+        figure("raw logits", raw, name, axes, false),
       ]
-    : [figure(null, array, name, vocabulary)];
+    : [figure(null, array, name, axes)];
   return html(
     "article",
     { class: isSmall(array) ? "matrix small" : "matrix large" },
@@ -94,15 +119,15 @@ function matrix(name, data, vocabulary) {
   );
 }
 
-function figure(note, array, name, vocabulary, withNames = true) {
+function figure(note, array, name, axes, withNames = true) {
   const side = MEANINGS[name]?.[2];
   const vector = array.shape.length === 1;
   const isDeep = array.shape.length === 3; // the digits of levels
   const rows = vector ? [array.numbers] : array.numbers.map((row) => (isDeep ? row.flat() : row));
   const upright = side === "turned" || (vector && side === "rows") ? transposed(rows) : rows;
   const picture = isSmall(array)
-    ? entries(upright, withNames ? side : null, vocabulary, name)
-    : heatMap(upright.length > upright[0].length ? transposed(upright) : upright, vocabulary);
+    ? entries(upright, withNames ? side : null, axes, name)
+    : heatMap(upright.length > upright[0].length ? transposed(upright) : upright, axes);
   const [height, width] = array.shape.length === 1 ? [1, array.shape[0]] : array.shape;
   const cut = rows.length < height || rows[0].length < width;
   return html(
@@ -129,15 +154,16 @@ function entryText(number) {
   return text.replace("-", "−");
 }
 
-/** Entry by entry. Tokens name the rows, slot by slot where a bag has several. */
-function entries(rows, side, vocabulary, name) {
-  const named = ["rows", "turned"].includes(side) && rows.length % vocabulary.symbols.length === 0;
-  const headed = side === "columns" && rows[0].length === vocabulary.symbols.length;
+/** Entry by entry. Tokens name the rows, slot by slot where a bag has several, and then states. */
+function entries(rows, side, axes, name) {
+  const { vocabulary, longest } = axes;
+  const named = ["rows", "turned"].includes(side) && axes.slots(rows.length) !== null;
+  const headed = side === "columns" && axes.slots(rows[0].length) === 1;
   const most = Math.max(...rows.flat().map(Math.abs), 1e-30);
   const whole = rows.flat().every(Number.isInteger);
-  const wide = whole && !headed ? CELL : whole ? Math.max(CELL, vocabulary.longest * 8 + 4) : 38;
+  const wide = whole && !headed ? CELL : whole ? Math.max(CELL, longest * 8 + 4) : 38;
   const top = headed ? CELL : 0;
-  const left = named || name === "b_1" ? 12 + vocabulary.longest * 8 : 0; // b_1 stands under W_1
+  const left = named || name === "b_1" ? 12 + longest * 8 : 0; // b_1 stands under W_1
   const picture = svg("svg", {
     class: "entries",
     width: left + wide * rows[0].length + 2,
@@ -146,7 +172,7 @@ function entries(rows, side, vocabulary, name) {
     "aria-label": name,
   });
   if (headed) {
-    vocabulary.symbols.forEach((token, j) =>
+    axes.names(rows[0].length).forEach((token, j) =>
       picture.append(
         svg(
           "text",
@@ -161,9 +187,10 @@ function entries(rows, side, vocabulary, name) {
       ),
     );
   }
+  const names = named ? axes.names(rows.length) : [];
   rows.forEach((row, i) => {
     if (named) {
-      const token = vocabulary.symbols[i % vocabulary.symbols.length];
+      const token = names[i];
       picture.append(
         svg(
           "text",
@@ -216,7 +243,7 @@ function tint(part) {
 }
 
 /** Too many entries for numbers: colours alone, one path for each of a few shades. */
-function heatMap(rows, vocabulary) {
+function heatMap(rows, axes) {
   const most = rows.flat().reduce((a, b) => Math.max(a, Math.abs(b)), 1e-30);
   const shades = new Map();
   rows.forEach((row, i) =>
@@ -237,9 +264,15 @@ function heatMap(rows, vocabulary) {
     cells.style.fill = tint(shade * Math.abs(shade));
     picture.append(cells);
   }
-  const slots = rows.length / vocabulary.symbols.length;
-  const order = `rows from the top: ${vocabulary.symbols.join(" ")}${slots > 1 ? `; so for each of ${slots} slots` : ""}`;
-  return [picture, Number.isInteger(slots) ? html("figcaption", {}, order) : null];
+  const { symbols } = axes.vocabulary;
+  const slots = axes.slots(rows.length);
+  const states = rows.length - slots * symbols.length;
+  const order = [
+    `rows from the top: ${symbols.join(" ")}`,
+    ...(slots > 1 ? [`so for each of ${slots} slots`] : []),
+    ...(states ? [`then ${plural(states, "state")}`] : []),
+  ].join("; ");
+  return [picture, slots === null ? null : html("figcaption", {}, order)];
 }
 
 function scaleKey() {
@@ -276,7 +309,7 @@ function certificate(proof, tryExpression) {
 function findings(proof) {
   const right = proof.rows - proof.wrong_rows;
   const numbers = [
-    ["rows right", `${right.toLocaleString("en")} of ${proof.rows.toLocaleString("en")}`],
+    [`${proof.checked} right`, `${right.toLocaleString("en")} of ${proof.rows.toLocaleString("en")}`],
     ["smallest margin", shown(proof.in_decimals.smallest_margin)],
     ["rounding at most", shown(proof.in_decimals.rounding_bound)],
     ["weights", `sha256 ${proof.weights_sha256.slice(0, 16)}…`],

@@ -9,16 +9,21 @@
 // role      one position in words; facts: in numbers
 // events    sentences below the rows, if there are any
 // halts     why it ends
+// several   the legend of several tokens in one place
 // inPlace   whether a value is written where its operator was
 // theorems  whether those of the paper are about it
 
+const SEVERAL = "#2: two tokens in one place, which is wrong";
+
 const BY_COUNTS = {
+  several: SEVERAL,
   depths: (step) => step.forward.map((count, i) => Math.max(count, step.backward[i])),
   halts: "No parenthesis is left, so it halts",
   inPlace: true,
 };
 
 const BY_SPANS = {
+  several: SEVERAL,
   groups: (step) => step.numbers,
   acting: (step, vocabulary) =>
     placedSpans(step, vocabulary)

@@ -18,6 +18,7 @@ const SAID = {
   ],
   events: (step) => step.said.events,
   halts: "It halts",
+  several: "#2: two tokens in one place",
 };
 
 function changedPositions({ tokens, state }) {

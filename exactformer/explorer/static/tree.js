@@ -35,13 +35,15 @@ class Tree {
     this.canvas.addEventListener("click", (event) => events.pin(nodeAt(event)));
   }
 
-  /** A new expression. */
+  /** A new expression. One without operators is no circuit, and the panel is not there. */
   start(trace, vocabulary, { inPlace }) {
     this.vocabulary = vocabulary;
+    this.frame = this.circuit = null;
+    byId("circuit").hidden = !trace.parenthesized;
+    if (byId("circuit").hidden) return;
     this.leaf = Math.max(LEAF, wideEnough(vocabulary.longest) + 8);
     this.circuit = circuitOf(trace, vocabulary, inPlace);
     this.zoomed = null; // found when it can be seen
-    this.frame = null;
   }
 
   /** The largest zoom at which all of it fits, if one is readable. */
@@ -51,6 +53,7 @@ class Tree {
   }
 
   show(frame) {
+    if (!this.circuit) return;
     this.frame = frame;
     this.holders = holdersOf(this.circuit, frame.tokens);
     this.lay();
@@ -96,6 +99,7 @@ class Tree {
   }
 
   reveal(position) {
+    if (!this.frame) return;
     const node = this.nodeOf(position);
     if (!node || !this.zoomed) return;
     const [x, y] = this.place(node);

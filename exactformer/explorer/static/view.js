@@ -41,7 +41,7 @@ function showLegend() {
           "span",
           { class: "ink-plain" },
           html("i"),
-          "#2: two tokens in one place, which is wrong",
+          inView.picture.several,
         )
       : "",
   );
