@@ -28,7 +28,13 @@ Definition positive (h : row) (q : nat) : seq bool :=
   [seq (0 <? z)%Z | z <- compute ff (beside h q)].
 
 Definition surely (h : row) (q : nat) : bool :=
-  certain ff (D + W) 2 (beside h q) (compute ff (beside h q)).
+  certain ff (D + W) 2 (beside h q) (compute ff (beside h q)).   (* a token and a state: two ones *)
+
+(* both, with the bounds and the outputs computed once *)
+Definition looked_at : row -> nat -> seq bool * bool :=
+  let sure := certain ff (D + W) 2 in
+  fun h q => let Z := compute ff (beside h q) in
+             ([seq (0 <? z)%Z | z <- Z], sure (beside h q) Z).
 
 Definition has_size : bool :=
   (0 < W) && match ff with
@@ -38,9 +44,12 @@ Definition has_size : bool :=
 Definition mark_fits : bool := if mark M is Some m then m < D else true.
 Definition in_range : bool := if ff is Network p then weights_in_range p else true.
 
-(* every token with every state, once *)
-Definition tabulated A (g : row -> nat -> A) : seq (seq A) :=
-  [seq [seq g (one_hot_of D t) q | q <- iota 0 W] | t <- iota 0 D].
+(* every token with every state *)
+Definition tabulated : seq (seq (seq bool * bool)) :=
+  let look := looked_at in
+  [seq [seq look (one_hot_of D t) q | q <- iota 0 W] | t <- iota 0 D].
+Definition row_in (table : seq (seq (seq bool * bool))) (t q : nat) : seq bool * bool :=
+  nth ([::], false) (nth [::] table t) q.
 
 Definition wrong_key : option nat :=
   ohead [seq t <- iota 0 D | ~~ (dot (one_hot_of D t) G_K =? 1)%Z].
@@ -51,10 +60,9 @@ Definition verdict_machine : option machine_failure :=
   else if ~~ in_range then Some Machine_range
   else if wrong_key is Some t then Some (Gate_of_key t)
   else
-    let above := tabulated positive in
-    let certain := tabulated surely in
-    omap Row_fault (check_product M D W (fun t q => nth [::] (nth [::] above t) q)
-                                        (fun t q => nth false (nth [::] certain t) q)).
+    let table := tabulated in
+    omap Row_fault (check_product M D W (fun t q => (row_in table t q).1)
+                                        (fun t q => (row_in table t q).2)).
 End Check.
 
 (* ---- what a text is to become ---- *)
@@ -106,14 +114,15 @@ Qed.
 Lemma W_pos : 0 < W.
 Proof. by case: accepted_parts => /andP[]. Qed.
 
-Lemma tabulated_entry A (x : A) (g : row -> nat -> A) t q : t < D -> q < W ->
-  nth x (nth [::] (tabulated D W g) t) q = g (token t) q.
-Proof.
-by move=> tD qW; rewrite (nth_map 0) ?size_iota // nth_iota // (nth_map 0) ?size_iota // nth_iota.
-Qed.
+Let above t q := (row_in (tabulated D W ff) t q).1.
+Let sure t q := (row_in (tabulated D W ff) t q).2.
 
-Let above t q := nth [::] (nth [::] (tabulated D W (positive W ff)) t) q.
-Let sure t q := nth false (nth [::] (tabulated D W (surely D W ff)) t) q.
+Lemma tabulated_entry t q : t < D -> q < W ->
+  above t q = positive W ff (token t) q /\ sure t q = surely D W ff (token t) q.
+Proof.
+move=> tD qW; rewrite /above /sure /row_in (nth_map 0) ?size_iota // nth_iota //.
+by rewrite (nth_map 0) ?size_iota // nth_iota.
+Qed.
 
 Lemma product_accepted : check_product M D W above sure = None.
 Proof.
@@ -148,7 +157,7 @@ Let seen t q := if t < D then try (token t) q else above t q.
 
 Lemma seen_right t q : q < W -> sure t q -> seen t q = above t q.
 Proof.
-rewrite /seen => qW; case: ifP => // tD; rewrite /sure /above !tabulated_entry //.
+rewrite /seen => qW; case: ifP => // tD; have [-> ->] := tabulated_entry tD qW.
 exact: tried.
 Qed.
 

@@ -43,9 +43,12 @@ End Machine.
 
 (* ---- the check ---- *)
 
+(* where something is wrong: at a token, after a text that leads there *)
 Inductive fault :=
-  | Short_of of seq nat & nat   (* after this text, this token: no answer, or another one *)
-  | Uncertain of seq nat & nat. (* right, but within rounding of the threshold *)
+  | Wrong_answer of seq nat & nat
+  | No_next_state of seq nat & nat
+  | Uncertain of seq nat & nat  (* right, but within rounding of the threshold *)
+  | Not_closed.                 (* the set of pairs is not complete: the search is at fault *)
 
 Section Check.
 Variables (M : machine) (D W : nat).
@@ -65,7 +68,7 @@ Definition symbols_at (r : nat) : seq nat :=
   [seq t <- iota 0 D | if leads M r t is Some r' then alive r' else false].
 Definition goes_on (r : nat) : bool := may_end r || (0 < size (symbols_at r)).
 
-(* the sets of pairs: a state of the weights and one of the machine *)
+(* a state of the weights and one of the machine *)
 Notation pair := (nat * nat)%type.
 Definition same_pair (p p' : pair) : bool := (p.1 == p'.1) && (p.2 == p'.2).
 Definition among (p : pair) (pairs : seq pair) : bool := has (same_pair p) pairs.
@@ -76,7 +79,7 @@ Definition follows (p : pair) (t : nat) : option pair :=
 
 (* the weights give the answer y at this token *)
 Definition row_fault (text : seq nat) (p : pair) (t : nat) (y : option nat) : option fault :=
-  if ~~ same_bits (take D (above t p.1)) (shows y) then Some (Short_of text t)
+  if ~~ same_bits (take D (above t p.1)) (shows y) then Some (Wrong_answer text t)
   else if certain t p.1 then None else Some (Uncertain text t).
 
 (* and lead to a pair of the set, if anything follows there *)
@@ -87,8 +90,8 @@ Definition symbol_fault (pairs : seq pair) (text : seq nat) (p : pair) (t : nat)
   else if leads M p.2 t is Some r' then
     if ~~ goes_on r' then None
     else if ahead t p.1 is Some q' then
-      if (q' < W) && among (q', r') pairs then None else Some (Short_of text t)
-    else Some (Short_of text t)
+      if (q' < W) && among (q', r') pairs then None else Some Not_closed
+    else Some (No_next_state text t)
   else None.
 
 Fixpoint first_fault A (g : A -> option fault) (s : seq A) : option fault :=
@@ -155,7 +158,7 @@ End Living.
 (* None: the weights give the answers of the machine *)
 Definition check_product (M : machine) (D W : nat) above certain : option fault :=
   let living := living_states M D in
-  if ~~ living_closed M D living then Some (Short_of [::] 0)
+  if ~~ living_closed M D living then Some Not_closed
   else find_fault M D W above certain living.
 
 (* ---- the invariant ---- *)

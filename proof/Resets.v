@@ -105,6 +105,28 @@ have -> : go x (nseq W.+1 (nth W f 0)) = go 0 f.
 by rewrite [LHS]known_at_later // size_belast size_scanl.
 Qed.
 
+(* whatever stands before a text, and in whichever grouping all maps up to here are composed: the
+   composition leads where reading the text from its start does *)
+Theorem a_text_in_any_grouping (before : seq row_map) f F (g : grouping table) x :
+  in_order g = rev (map (restarting W) (before ++ starting (f :: F))) ->
+  all (fun p : row_map => is_table p.2) before -> all is_table (f :: F) -> x <= W ->
+  entry (composed gather g) x = foldl go 0 (f :: F).
+Proof.
+move=> order tb /andP[tf tF] xW; have tr : all is_table (in_order g).
+  rewrite order all_rev all_map all_cat starting_cons /= [X in _ && (X && _)](_ : _ = true);
+    last exact: (@is_table_restarting (true, f)).
+  apply/andP; split; first by apply: sub_all tb => p; apply: is_table_restarting.
+  by rewrite all_map; apply: sub_all tF.
+rewrite (tables_in_any_grouping tr) ?ltnS // /through order.
+rewrite -[foldr _ _ _]/(foldr (fun f y => go y f) x _) -foldl_rev revK map_cat foldl_cat.
+rewrite starting_cons map_cons restarting_later /=.
+set y := foldl _ x _; have yW : y <= W.
+  apply: (@foldl_below x (map (restarting W) before)) => //.
+  by rewrite all_map; apply: sub_all tb => p; apply: is_table_restarting.
+congr (foldl _ _ F); rewrite /go /entry -[LHS]/(nth 0 (nseq W.+1 _) y) nth_nseq ltnS yW.
+by apply: set_nth_default; case/andP: tf => /eqP ->.
+Qed.
+
 Theorem texts_do_not_mix step (texts : seq (seq table)) : all (all is_table) texts ->
   let rows := flatten (map starting texts) in
   arriving W (cut (size rows) step rows) 0 = flatten (map (one_by_one 0) texts).

@@ -224,6 +224,10 @@ move=> uW; rewrite /go /entry nth_rcons size_map size_iota; case: ltnP => [lt|le
 by rewrite eqn_leq uW le.
 Qed.
 
+(* a state that is not known stays so, until a text starts *)
+Lemma not_known_stays h : go W (map_of D W try h) = W.
+Proof. by rewrite go_map_of // ltnn. Qed.
+
 Lemma reads_one_by_one u xs : u <= W ->
   [seq given D W try p.1 p.2 | p <- zip xs (one_by_one u (map (map_of D W try) xs))] = reads u xs.
 Proof.

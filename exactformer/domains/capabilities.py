@@ -93,8 +93,9 @@ CAPABILITIES: dict[str, Capability] = {
             "plain": Refusal(
                 "the theorems in Coq are about infix and prefix notation",
                 "weights for the same operators in infix notation are covered",
-            )
+            ),
         },
+        others=("machine",),
     ),
     "samples": Capability("random texts and their scores", "`sample`, `score`", others=OF_OTHERS),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
