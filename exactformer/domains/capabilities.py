@@ -88,7 +88,7 @@ CAPABILITIES: dict[str, Capability] = {
     "certificates": Capability("certificates", "`certify`, `verify`", others=OF_OTHERS),
     "kernel": Capability(
         "the extracted checker",
-        "`verify --kernel`",
+        "`verify --kernel`, of machines those over texts alone",
         {
             "plain": Refusal(
                 "the theorems in Coq are about infix and prefix notation",
