@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,11 +93,11 @@ def dump(file: WeightFile) -> str:
     `NotCovered` for weights that the checker does not read.
     """
     require_capability("kernel", file.domain, error=NotCovered)
-    return "\n".join(DUMPS[file.domain.kind](file)) + "\n"
+    return "\n".join(DUMPS[file.domain.kind](file.domain, file)) + "\n"
 
 
-def _algebra(file: WeightFile) -> Iterator[str]:
-    algebra, arrays = file.algebra, file.arrays
+def _algebra(algebra: Algebra, file: WeightFile) -> Iterator[str]:
+    arrays = file.arrays
     if feedforward_of(arrays) == "units":
         raise NotCovered("the checker is for perceptrons and tables, found units")
     if "E" in arrays:
@@ -120,8 +121,8 @@ def _algebra(file: WeightFile) -> Iterator[str]:
     yield from _feedforward(file)
 
 
-def _machine(file: WeightFile) -> Iterator[str]:
-    machine, arrays = file.domain, file.arrays
+def _machine(machine: Machine, file: WeightFile) -> Iterator[str]:
+    arrays = file.arrays
     D = len(machine.vocabulary)
     W = len(_inputs(arrays)) - D
     products = D * W * sum(arrays[name].size for name in FEEDFORWARDS[feedforward_of(arrays)])
@@ -138,7 +139,7 @@ def _machine(file: WeightFile) -> Iterator[str]:
     yield from _feedforward(file)
 
 
-DUMPS: dict[str, Callable[[WeightFile], Iterator[str]]] = {  # by kind of domain
+DUMPS: dict[str, Callable[[Any, WeightFile], Iterator[str]]] = {  # by kind of domain
     Algebra.kind: _algebra,
     Machine.kind: _machine,
 }
