@@ -2,9 +2,10 @@
    others name the axioms of Coq's real numbers. *)
 From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOneReduction
   DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicDevice
-  LogarithmicEvaluation LogarithmicRun MachineChecked Machines MapTables MarginSound NextState Ranks ReductionMask
-  Resets Rounding RoutedSums RowsOfTexts RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
-  TouchingClusters TypedAttention Units UnitsReceive.
+  LogarithmicEvaluation LogarithmicRun MachineChecked Machines MapTables MarginSound NextState
+  Ranks ReductionMask Resets Rounding RoutedSums RowsOfTexts RunningModel Scaling Scan
+  SomeDevice SpanWords SpansInOrder Speculate Strahler TouchingClusters TypedAttention Units
+  UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -150,3 +151,7 @@ Goal True. idtac "machines, checked weights are exact: MachineChecked.checked_ma
 Print Assumptions MachineChecked.checked_machine_is_exact.
 Goal True. idtac "machines, with rounding in binary64: MachineChecked.running_machine_is_exact". Abort.
 Print Assumptions MachineChecked.running_machine_is_exact.
+Goal True. idtac "T1 to T4, there is a run: SomeDevice.some_run". Abort.
+Print Assumptions SomeDevice.some_run.
+Goal True. idtac "machines, there is a device that tries each row: SomeDevice.nearest_machine_is_exact". Abort.
+Print Assumptions SomeDevice.nearest_machine_is_exact.
