@@ -53,7 +53,8 @@ Definition iterate_machine_rows (D W : nat) (G_K : row) (backwards : bool) (ff :
   iterate_machine D W G_K backwards (positive W ff) step batch.
 
 Extraction Language OCaml.
-Extraction "exact.ml" verdict verdict_machine iterate_machine_rows vocabulary_size compute depth_counts reduction_mask clusters ranks
+Extraction "exact.ml" verdict verdict_machine iterate_machine_rows
+  vocabulary_size compute depth_counts reduction_mask clusters ranks
   typed_attention gate_rows rank_gate_rows iterate_rows run_rows
   max_units min_units complement_of median_units median_mean_units sum_units saturating_units
   first_units difference_units implies_units

@@ -1,6 +1,6 @@
-(* The whole check of a model of a machine, as the extracted checker runs it, and what it implies: the
-   layer gives the answer of the machine to every text of every length, in any batch and with any
-   padding; in whole numbers, and on a device whose feedforward rounds in binary64. *)
+(* The whole check of a model of a machine, as the extracted checker runs it, and what it implies:
+   the layer gives the answer of the machine to every text of every length, in any batch and with
+   any padding; in whole numbers, and on a device whose feedforward rounds in binary64. *)
 From Coq Require Import Reals List ZArith Lia.
 From mathcomp Require Import all_ssreflect.
 From Exactformer Require Import Circuit Feedforward Margin Verdict MachineLayer Resets RowsOfTexts
@@ -140,7 +140,8 @@ Qed.
 
 Lemma token_is_token t : t < D -> is_token D G_K (token t).
 Proof.
-move=> tD; rewrite /is_token size_map size_iota eqxx total_one_hot //= andbT -[_ == _]/(dot _ _ =? 1)%Z.
+move=> tD; rewrite /is_token size_map size_iota eqxx total_one_hot //= andbT.
+rewrite -[_ == _]/(dot _ _ =? 1)%Z.
 case: accepted_parts => _ _ _; rewrite /wrong_key.
 case: Z.eqb_spec => // wrong; have : t \in [seq t <- iota 0 D | ~~ (dot (token t) G_K =? 1)%Z].
   by rewrite mem_filter mem_iota add0n tD andbT; case: Z.eqb_spec.
@@ -283,8 +284,9 @@ rewrite /certain /compute /in_range; case: ff => [p|bags results] ok fed range.
 by rewrite fed thresholdK.
 Qed.
 
-(* And so it is with the perceptron in binary64, in any rounding mode, with sums in any order. Rows
-   to which no text leads may be within rounding of the threshold: what they give does not matter. *)
+(* And so it is with the perceptron in binary64, in any rounding mode, with sums in any order.
+   Rows to which no text leads may be within rounding of the threshold: what they give does not
+   matter. *)
 Theorem running_machine_is_exact (try : row -> nat -> seq bool) step batch :
   (forall h q, q < W -> may_try h q (try h q)) -> all (is_text M D backwards) batch ->
   Forall2 (machine_answers M D backwards) batch

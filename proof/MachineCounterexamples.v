@@ -33,7 +33,7 @@ Example parity_answers :
   answered_by ones right [:: [:: 1; 1; 1]; [:: 1]; [:: 1; 0; 1]] = [:: 1; 1; 0].
 Proof. by vm_compute. Qed.
 
-(* 1. The gate of the key: with 0 on the symbol 1, the rows of a text are joined, and 1 goes wrong. *)
+(* 1. The gate of the key: with 0 on the symbol 1, rows of a text are joined, and 1 goes wrong. *)
 Definition joining : row := [:: 1; 0; 1]%Z.
 Example the_gate_is_looked_at : verdict_machine parity 3 2 joining right = Some (Gate_of_key 1).
 Proof. by vm_compute. Qed.
@@ -69,7 +69,7 @@ Example a_token_on_the_way_is_found :
 Proof. by vm_compute. Qed.
 
 (* 6. The start of a text: if the map there did not forget what arrives, and 0 did not arrive, the
-   text before would go on. The map of the mark leads nowhere, so after it nothing would be known. *)
+   text before would go on. The mark's map leads nowhere, so after it nothing would be known. *)
 Example texts_start_anew :
   let rows := [seq (p.1, map_of 3 2 (positive 2 right) (one_hot_of 3 p.2))
               | p <- [:: (true, 1); (false, 2); (true, 1); (false, 2)]] in

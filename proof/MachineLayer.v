@@ -1,10 +1,10 @@
 (* The layer of machines: exactformer/model/machine.py and reading.py, definition by definition and
    with their names. In its one iteration each token is read in the state of all before it.
 
-   A batch is a list of sequences, each with what is inside and its state, as in Circuit.v. A machine
-   has the states 0 ... W-1, of which 0 is the start, and W stands for one that is not known. The
-   check of these definitions against the Python is a test (tests/test_proof_machines.py), which runs
-   them, extracted, beside machine.py. *)
+   A batch is a list of sequences, each with what is inside and its state, as in Circuit.v. The
+   weights' machine has the states 0 ... W-1, of which 0 is the start, and W stands for one that is
+   not known. The check of these definitions against the Python is a test, which runs them,
+   extracted, beside machine.py (tests/test_proof_machines.py). *)
 From mathcomp Require Import all_ssreflect.
 From Coq Require Import ZArith.
 From Exactformer Require Import Circuit Scan.

@@ -52,7 +52,7 @@ Inductive fault :=
 
 Section Check.
 Variables (M : machine) (D W : nat).
-(* what is above the threshold for a token beside a state of the weights, and whether it is certain *)
+(* what is above the threshold for a token beside a state of the weights; whether it is certain *)
 Variables (above : nat -> nat -> seq bool) (certain : nat -> nat -> bool).
 
 (* the answer y and no other, or no answer *)
@@ -63,7 +63,8 @@ Definition ahead (t q : nat) : option nat := alone (drop D (above t q)).
 (* states in which something may still follow that ends a text *)
 Variable living : seq bool.
 Definition alive (r : nat) : bool := if mark M is Some _ then nth false living r else true.
-Definition may_end (r : nat) : bool := if mark M is Some m then answers_with M r m : bool else false.
+Definition may_end (r : nat) : bool :=
+  if mark M is Some m then answers_with M r m : bool else false.
 Definition symbols_at (r : nat) : seq nat :=
   [seq t <- iota 0 D | if leads M r t is Some r' then alive r' else false].
 Definition goes_on (r : nat) : bool := may_end r || (0 < size (symbols_at r)).
@@ -248,7 +249,8 @@ Qed.
 Lemma symbols_ok p : related p ->
   exists text, symbols_fault M D W above certain living (map fst found) text p = None.
 Proof.
-have := pairs_ok; rewrite /pairs_fault; case E: symbols_fault => [//|] ok [->|/found_pairP[text fin]].
+have := pairs_ok; rewrite /pairs_fault; case E: symbols_fault => [//|] ok.
+case=> [->|/found_pairP[text fin]].
   by exists [::].
 by exists text; move: (first_faultP ok fin) => /=; case: symbols_fault.
 Qed.

@@ -81,7 +81,8 @@ Definition starting F : seq row_map := zip [seq i == 0 | i <- iota 0 (size F)] F
 
 Lemma starting_cons f F : starting (f :: F) = (true, f) :: [seq (false, g) | g <- F].
 Proof.
-rewrite /starting /=; congr cons; suff E n : zip [seq i == 0 | i <- iota n.+1 (size F)] F = [seq (false, g) | g <- F] by apply: E.
+rewrite /starting /=; congr cons; suff E n : zip [seq i == 0 | i <- iota n.+1 (size F)] F = [seq (false, g) | g <- F].
+  exact: E.
 by elim: F n => //= g F IH n; rewrite IH.
 Qed.
 

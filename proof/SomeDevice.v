@@ -1,13 +1,14 @@
-(* The theorems about devices are about something. The device that rounds to the nearest number, ties
-   to even, and fuses each product with a sum, is one of those that they speak of: with weights that the
-   checker accepts it has a run for every expression (`may_run`), and a result for every row of a
-   machine beside every state (`may_try`). *)
+(* The theorems about devices are about something. The device that rounds to the nearest number,
+   ties to even, and fuses each product with a sum, is one of those that they speak of: with weights
+   that the checker accepts it has a run for every expression (`may_run`), and a result for every
+   row of a machine beside every state (`may_try`). *)
 From Coq Require Import Reals List ZArith Lia.
 From Flocq Require Import Core.
 From mathcomp Require Import all_ssreflect.
 From Exactformer Require Import Circuit Ranks GatedResidual Expressions PaddedExpressions NextState.
 From Exactformer Require Import GlobalEvaluation Checker Feedforward Verdict Rounding RoutedSums.
-From Exactformer Require Import PerceptronRounding DeviceAttention RunningModel MachineLayer MachineChecked.
+From Exactformer Require Import PerceptronRounding DeviceAttention RunningModel.
+From Exactformer Require Import MachineLayer MachineChecked.
 Set Implicit Arguments. Unset Strict Implicit. Unset Printing Implicit Defensive.
 Local Open Scope nat_scope.
 

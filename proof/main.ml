@@ -340,7 +340,8 @@ let machine_layer () =
   go ()
 
 let comparisons =
-  [ ("--circuit", circuit); ("--machine", machine_layer); ("--units", units); ("--scan", scan); ("--speculate", speculate) ]
+  [ ("--circuit", circuit); ("--machine", machine_layer); ("--units", units); ("--scan", scan);
+    ("--speculate", speculate) ]
 
 let () =
   let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in
