@@ -5,7 +5,7 @@ From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlZBigInt ExtrOc
 From Exactformer Require Import Circuit Feedforward Checker Margin Verdict Units.
 From Exactformer Require Import Expressions Strahler Speculate Scan SpansInOrder MapTables.
 From Exactformer Require Import GatedResidual LogarithmicIteration.
-From Exactformer Require Import MachineLayer Machines MachineChecked.
+From Exactformer Require Import MachineLayer RowsOfTexts Machines MachineChecked.
 
 (* rows without dense vectors *)
 Definition gate_rows := @gate_of row id.
@@ -54,6 +54,7 @@ Definition iterate_machine_rows (D W : nat) (G_K : row) (backwards : bool) (ff :
 
 Extraction Language OCaml.
 Extraction "exact.ml" verdict verdict_machine iterate_machine_rows
+  turned transduced answered machine_input
   vocabulary_size compute depth_counts reduction_mask clusters ranks
   typed_attention gate_rows rank_gate_rows iterate_rows run_rows
   max_units min_units complement_of median_units median_mean_units sum_units saturating_units

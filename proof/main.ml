@@ -11,6 +11,8 @@
      checker --machine   reads weights of a machine and batches of states from standard input and
                          prints what the iteration makes of them, to be compared with
                          model/machine.py.
+     checker --texts     reads a machine and texts and prints its answers, by the definition, and
+                         the states that they begin with, to be compared with domains/machines.py.
      checker --units     reads names of rules, each with a number of values and of slots, and prints
                          their units, to be compared with domains/units.py.
      checker --scan      reads maps and prints their scan, to be compared with model/scan.py.
@@ -339,9 +341,33 @@ let machine_layer () =
   in
   go ()
 
+(* what a machine answers by its definition, and the state that its text begins with *)
+let texts () =
+  let next = words stdin in
+  let d = named next "D" count in
+  let backwards = choice next [ ("left", false); ("right", true) ] in
+  let m = machine next in
+  let answers text =
+    let read = Exact.turned backwards text in
+    match m.Exact.mark with
+    | Some mark -> Option.map (fun y -> [ y ]) (Exact.answered m m.Exact.begins mark read)
+    | None -> Option.map (Exact.turned backwards) (Exact.transduced m m.Exact.begins read) in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | "text" ->
+        let text = listed count next in
+        show "answers" [ Option.fold ~none:"-" ~some:show_counts (answers text) ];
+        let _, x = Exact.machine_input m d backwards (text, []) in
+        show "X" (List.map show_row x);
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected text or end, found %S" word))
+  in
+  go ()
+
 let comparisons =
-  [ ("--circuit", circuit); ("--machine", machine_layer); ("--units", units); ("--scan", scan);
-    ("--speculate", speculate) ]
+  [ ("--circuit", circuit); ("--machine", machine_layer); ("--texts", texts); ("--units", units);
+    ("--scan", scan); ("--speculate", speculate) ]
 
 let () =
   let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in

@@ -13,8 +13,11 @@ from torch import Tensor
 
 import exactformer as ef
 from attacks.machines import with_a_changed_number
+from exactformer.domains.expression import Expression
 from exactformer.domains.machine_catalog import MACHINES
 from exactformer.domains.machines import Machine
+from exactformer.domains.reference import evaluate
+from exactformer.model.encode import initial_state
 from exactformer.model.feedforward import MLP, Table
 from exactformer.model.machine import MachineWeights, iterate
 from exactformer.model.storage import to_file
@@ -84,6 +87,32 @@ def test_it_agrees_on_random_machines_that_are_changed_or_split():
         pool = [weights, *(with_a_changed_number(weights, rng) for _ in range(number % 3))]
         tally += both(machine, [to_file(machine, part, {}) for part in pool])
     assert min(tally[kind] for kind in ("exact", "wrong", "no")) > 5, tally
+
+
+def test_a_machine_of_the_proof_answers_as_one_of_the_package(checker):
+    """Random texts, allowed or not; and the states that those begin with, with the mark's place."""
+    rng = np.random.default_rng(1)
+    allowed: Counter[bool] = Counter()
+    for _ in range(60):
+        machine = random_machine(rng)
+        weights = ef.construct(machine, "table").weights
+        lines = coq.dump(to_file(machine, weights, {})).splitlines()
+        lines = lines[lines.index(f"start {machine.start}") : -6]
+        text = "\n".join([f"D {weights.D}", machine.read, *lines]) + "\n"
+        expected: list[str] = []
+        for _ in range(20):
+            length = int(rng.integers(1, 8))
+            ids = rng.integers(len(machine.symbols), size=length).astype(np.int16)
+            text += f"text {length} {line(ids)}\n"
+            drawn = Expression(machine, ids)
+            X, _ = initial_state([drawn], weights)
+            fine = machine.first_error(ids.tolist(), [*map(str, ids)]) is None
+            allowed[fine] += 1
+            answer = machine.lexicon.scanner.findall(str(evaluate(drawn))) if fine else []
+            numbers = line(machine.token_ids[symbol] for symbol in answer)
+            expected += ["answers", numbers if fine else "-", "X", *map(line, X[0])]
+        assert ask(checker, "--texts", text) == expected
+    assert min(allowed.values()) > 100, allowed
 
 
 # What is wrong is refused
