@@ -55,7 +55,7 @@ def _fault(rng: np.random.Generator, report: Report) -> str | None:
     if model.predict(texts) != [*map(evaluate, texts)]:
         return "an answer is not that of reading one symbol after the other"
     changed = rng.random() < 0.3
-    weights = _with_a_changed_number(model.weights, rng) if changed else model.weights
+    weights = with_a_changed_number(model.weights, rng) if changed else model.weights
     held = ef.Model(first, weights)
     certificate = held.certify()
     example = certificate.counterexample
@@ -116,7 +116,7 @@ def _short(domain: ReadByMachine) -> list[ef.Expression]:
     return [text for n in lengths for text in islice(enumerate_length(domain, n), EVERY)]
 
 
-def _with_a_changed_number(weights: Any, rng: np.random.Generator) -> Any:
+def with_a_changed_number(weights: Any, rng: np.random.Generator) -> Any:
     """The weights with one number of the feedforward changed."""
     f = weights.f
     if isinstance(f, MLP):

@@ -5,6 +5,7 @@ From Coq Require Import ZArith Extraction ExtrOcamlBasic ExtrOcamlZBigInt ExtrOc
 From Exactformer Require Import Circuit Feedforward Checker Margin Verdict Units.
 From Exactformer Require Import Expressions Strahler Speculate Scan SpansInOrder MapTables.
 From Exactformer Require Import GatedResidual LogarithmicIteration.
+From Exactformer Require Import MachineLayer RowsOfTexts Machines MachineChecked.
 
 (* rows without dense vectors *)
 Definition gate_rows := @gate_of row id.
@@ -46,8 +47,15 @@ Definition iterate_log_rows (a : algebra) (w : weights) (batch : seq (seq row)) 
   @iterate_log (plain a) [eqType of row] (plain_alphabet a) (model_gates (id : row -> row) w)
     (model_local (id : row -> row) id w) (@plain_value_of a) batch.
 
+(* the layer of machines *)
+Definition iterate_machine_rows (D W : nat) (G_K : row) (backwards : bool) (ff : feedforward)
+    (step : nat) (batch : seq (seq bool * seq row)) : seq (seq row) :=
+  iterate_machine D W G_K backwards (positive W ff) step batch.
+
 Extraction Language OCaml.
-Extraction "exact.ml" verdict vocabulary_size compute depth_counts reduction_mask clusters ranks
+Extraction "exact.ml" verdict verdict_machine iterate_machine_rows
+  turned transduced answered machine_input
+  vocabulary_size compute depth_counts reduction_mask clusters ranks
   typed_attention gate_rows rank_gate_rows iterate_rows run_rows
   max_units min_units complement_of median_units median_mean_units sum_units saturating_units
   first_units difference_units implies_units

@@ -23,6 +23,17 @@ Definition may_feed (ff : feedforward) (H Y : row) : Prop :=
   | Table bags results => Y = threshold (look_up bags results H)
   end.
 
+(* what the check was certain of is what comes out *)
+Lemma feed_keeps_signs q width most H Y : weights_in_range q ->
+  outputs_certain q width most H (outputs q H) -> may_feed (Network q) H Y ->
+  Y = threshold (outputs q H).
+Proof.
+move=> /and5P[u1 u2 _ _ _] sure [z [out ->]].
+have := rounding_keeps_signs u1 u2 sure out; elim=> //= z' z0 zs z0s [h1 h2] _ ->.
+congr cons; case: Rlt_dec => [/h1 /Z.ltb_lt -> //|no].
+by case: Z.ltb_spec0 => // /h2.
+Qed.
+
 Section Running.
 Variables (emin p : Z) (w : weights) (ff : feedforward).
 
@@ -160,11 +171,8 @@ Lemma feed_exact H Y : certain ff width most H (compute ff H) -> may_feed ff H Y
   Y = threshold (compute ff H).
 Proof.
 case/orelseP: accepted => /orelseP[_ ok] _; move: ok.
-rewrite /may_feed /certain /compute; case: ff => [q|bags results] //.
-move=> /orelseP[_ /unlessP /and5P[u1 u2 _ _ _]] sure [z [out ->]].
-have := rounding_keeps_signs u1 u2 sure out; elim=> //= z' z0 zs z0s [h1 h2] _ ->.
-congr cons; case: Rlt_dec => [/h1 /Z.ltb_lt -> //|no].
-by case: Z.ltb_spec0 => // /h2.
+rewrite /certain /compute; case: ff => [q|bags results] //.
+by move=> /orelseP[_ /unlessP ok] sure; apply: feed_keeps_signs ok sure.
 Qed.
 
 Lemma local_exact x C y : is_case A G x C -> may_local emin p w ff x C y -> y = local x C.

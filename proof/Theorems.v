@@ -2,9 +2,10 @@
    others name the axioms of Coq's real numbers. *)
 From Exactformer Require Batch Binary64 ChainReduction Checker Clusters DepthOneReduction
   DeviceAttention Enter GatedResidual GlobalEvaluation LogarithmicChecked LogarithmicDevice
-  LogarithmicEvaluation LogarithmicRun MapTables MarginSound NextState Ranks ReductionMask
-  Rounding RoutedSums RunningModel Scaling Scan SpanWords SpansInOrder Speculate Strahler
-  TouchingClusters TypedAttention Units UnitsReceive.
+  LogarithmicEvaluation LogarithmicRun MachineChecked Machines MapTables MarginSound NextState
+  Ranks ReductionMask Resets Rounding RoutedSums RowsOfTexts RunningModel Scaling Scan
+  SomeDevice SpanWords SpansInOrder Speculate Strahler TouchingClusters TypedAttention Units
+  UnitsReceive.
 
 Goal True. idtac "Lemma 1, reduction mask: ReductionMask.mask_is_deepest_spans". Abort.
 Print Assumptions ReductionMask.mask_is_deepest_spans.
@@ -134,3 +135,23 @@ Goal True. idtac "T6 with T2, without dense vectors: LogarithmicChecked.checked_
 Print Assumptions LogarithmicChecked.checked_rows_are_exact_in_log.
 Goal True. idtac "T6 with T3 and T4, trials on a device: LogarithmicDevice.trials_are_exact". Abort.
 Print Assumptions LogarithmicDevice.trials_are_exact.
+Goal True. idtac "machines, maps composed in any grouping lead where reading the text does: Resets.a_text_in_any_grouping". Abort.
+Print Assumptions Resets.a_text_in_any_grouping.
+Goal True. idtac "machines, texts of a batch do not mix: Resets.texts_do_not_mix". Abort.
+Print Assumptions Resets.texts_do_not_mix.
+Goal True. idtac "machines, each token is a row of its own: RowsOfTexts.numbered_text". Abort.
+Print Assumptions RowsOfTexts.numbered_text.
+Goal True. idtac "machines, the layer reads one symbol after the other: RowsOfTexts.layer_reads_texts". Abort.
+Print Assumptions RowsOfTexts.layer_reads_texts.
+Goal True. idtac "machines, the product with an answer for each symbol: Machines.product_answers_each". Abort.
+Print Assumptions Machines.product_answers_each.
+Goal True. idtac "machines, the product with an answer at the end: Machines.product_answers_at_the_end". Abort.
+Print Assumptions Machines.product_answers_at_the_end.
+Goal True. idtac "machines, checked weights are exact: MachineChecked.checked_machine_is_exact". Abort.
+Print Assumptions MachineChecked.checked_machine_is_exact.
+Goal True. idtac "machines, with rounding in binary64: MachineChecked.running_machine_is_exact". Abort.
+Print Assumptions MachineChecked.running_machine_is_exact.
+Goal True. idtac "T1 to T4, there is a run: SomeDevice.some_run". Abort.
+Print Assumptions SomeDevice.some_run.
+Goal True. idtac "machines, there is a device that tries each row: SomeDevice.nearest_machine_is_exact". Abort.
+Print Assumptions SomeDevice.nearest_machine_is_exact.

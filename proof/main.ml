@@ -8,6 +8,11 @@
      checker --circuit   reads weights and states from standard input and prints what `iterate` and
                          `run` make of them, to be compared with model/circuit.py; and what an
                          iteration of the logarithmic layer does, with model/speculate.py.
+     checker --machine   reads weights of a machine and batches of states from standard input and
+                         prints what the iteration makes of them, to be compared with
+                         model/machine.py.
+     checker --texts     reads a machine and texts and prints its answers, by the definition, and
+                         the states that they begin with, to be compared with domains/machines.py.
      checker --units     reads names of rules, each with a number of values and of slots, and prints
                          their units, to be compared with domains/units.py.
      checker --scan      reads maps and prints their scan, to be compared with model/scan.py.
@@ -111,10 +116,7 @@ let explain vocabulary values failure =
   | Exact.Uncertain_row (o, operands, t) ->
       Printf.sprintf "within rounding of the threshold: %s in %s" (token t) (span o operands)
 
-let check path =
-  let channel = open_in path in
-  let next = words channel in
-  expect next "notation";
+let check_algebra next =
   let prefix = choice next [ ("prefix", true); ("infix", false) ] in
   let vocabulary = named next "vocabulary" (listed (fun next -> next ())) in
   let values = named next "values" count in
@@ -123,15 +125,67 @@ let check path =
   let slots, g_PE, g_R, w_Q, w_K = routing next in
   let ff = feedforward next in
   expect next "end";
-  close_in channel;
   let algebra = Exact.{ last_value = values - 1; operators; prefix } in
   if List.length vocabulary <> Exact.vocabulary_size algebra then
     raise (Bad "the vocabulary does not have the size of the algebra");
-  match Exact.verdict algebra slots g_PE g_R w_Q w_K ff with
+  Option.map
+    (fun failure -> (is_wrong failure, explain vocabulary values failure))
+    (Exact.verdict algebra slots g_PE g_R w_Q w_K ff)
+
+(* ---- a machine ---- *)
+
+let perhaps next =
+  match next () with
+  | "-" -> None
+  | word -> Some (count (fun () -> word))
+
+let machine next =
+  let begins = named next "start" count in
+  let next_states = named next "transitions" (listed (listed perhaps)) in
+  let answer_ids = named next "answers" (listed (listed perhaps)) in
+  let mark = named next "mark" perhaps in
+  Exact.{ begins; next_states; answer_ids; mark }
+
+let is_wrong_machine = function
+  | Exact.(Row_fault (Wrong_answer _ | No_next_state _)) -> true
+  | Exact.(Row_fault (Uncertain _ | Not_closed)) -> false
+  | Exact.(Machine_size | Machine_range | Gate_of_key _) -> false
+
+let explain_machine vocabulary failure =
+  let token t = List.nth vocabulary t in
+  let after = function
+    | [] -> " at the beginning"
+    | text -> " after " ^ String.concat " " (List.map token text) in
+  match failure with
+  | Exact.Machine_size -> "the weights do not have the sizes of the machine"
+  | Exact.Machine_range -> "a weight is no float32, or so small that a device may take it for zero"
+  | Exact.Gate_of_key t -> "the gate of the key is not 1 on " ^ token t
+  | Exact.Row_fault (Exact.Wrong_answer (text, t)) -> "wrong answer: " ^ token t ^ after text
+  | Exact.Row_fault (Exact.No_next_state (text, t)) -> "no next state: " ^ token t ^ after text
+  | Exact.Row_fault (Exact.Uncertain (text, t)) ->
+      "within rounding of the threshold: " ^ token t ^ after text
+  | Exact.Row_fault Exact.Not_closed -> "the search for pairs of states did not end"
+
+let check_machine next =
+  let vocabulary = named next "vocabulary" (listed (fun next -> next ())) in
+  let machine = machine next in
+  let states = named next "states" count in
+  let g_K = named next "G_K" row in
+  let ff = feedforward next in
+  expect next "end";
+  Option.map
+    (fun failure -> (is_wrong_machine failure, explain_machine vocabulary failure))
+    (Exact.verdict_machine machine (List.length vocabulary) states g_K ff)
+
+let check path =
+  let channel = open_in path in
+  let next = words channel in
+  let failure = (choice next [ ("notation", check_algebra); ("machine", check_machine) ]) next in
+  close_in channel;
+  match failure with
   | None -> print_endline "exact"; true
-  | Some failure ->
-      let answer = if is_wrong failure then "not exact: " else "not covered: " in
-      print_endline (answer ^ explain vocabulary values failure);
+  | Some (wrong, reason) ->
+      print_endline ((if wrong then "not exact: " else "not covered: ") ^ reason);
       false
 
 (* ---- the circuit ---- *)
@@ -263,8 +317,57 @@ let speculate () =
   in
   go ()
 
+(* ---- the layer of machines ---- *)
+
+let machine_layer () =
+  let next = words stdin in
+  let d = named next "D" count in
+  let w = named next "W" count in
+  let backwards = choice next [ ("left", false); ("right", true) ] in
+  let g_K = named next "G_K" row in
+  let ff = feedforward next in
+  let sequence next = let inside = bools next in let x = matrix next in (inside, x) in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | "batch" ->
+        let step = count next in
+        let batch = listed sequence next in
+        List.iter
+          (fun x -> show "X" (List.map show_row x))
+          (Exact.iterate_machine_rows d w g_K backwards ff step batch);
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected batch or end, found %S" word))
+  in
+  go ()
+
+(* what a machine answers by its definition, and the state that its text begins with *)
+let texts () =
+  let next = words stdin in
+  let d = named next "D" count in
+  let backwards = choice next [ ("left", false); ("right", true) ] in
+  let m = machine next in
+  let answers text =
+    let read = Exact.turned backwards text in
+    match m.Exact.mark with
+    | Some mark -> Option.map (fun y -> [ y ]) (Exact.answered m m.Exact.begins mark read)
+    | None -> Option.map (Exact.turned backwards) (Exact.transduced m m.Exact.begins read) in
+  let rec go () =
+    match next () with
+    | "end" -> ()
+    | "text" ->
+        let text = listed count next in
+        show "answers" [ Option.fold ~none:"-" ~some:show_counts (answers text) ];
+        let _, x = Exact.machine_input m d backwards (text, []) in
+        show "X" (List.map show_row x);
+        go ()
+    | word -> raise (Bad (Printf.sprintf "expected text or end, found %S" word))
+  in
+  go ()
+
 let comparisons =
-  [ ("--circuit", circuit); ("--units", units); ("--scan", scan); ("--speculate", speculate) ]
+  [ ("--circuit", circuit); ("--machine", machine_layer); ("--texts", texts); ("--units", units);
+    ("--scan", scan); ("--speculate", speculate) ]
 
 let () =
   let fail where reason = prerr_endline (where ^ ": " ^ reason); exit 2 in

@@ -136,7 +136,8 @@ def kernel(case: Case) -> None:
     from exactformer.weights.file import WeightFile
 
     case.model.save(case.folder / "weights.safetensors")
-    assert dump(WeightFile.read(case.folder / "weights.safetensors")).startswith("notation")
+    kind = "machine" if case.algebra.kind == "machine" else "notation"
+    assert dump(WeightFile.read(case.folder / "weights.safetensors")).startswith(kind)
 
 
 def samples(case: Case) -> None:

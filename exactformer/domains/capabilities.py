@@ -89,6 +89,15 @@ _STAGED = {
     ),
 }
 
+_NO_THEOREM = {
+    layer: refusal
+    for layer, refusal in _of_others(
+        "the theorems in Coq are about algebras and machines over texts",
+        "verify checks the proof without torch",
+    ).items()
+    if layer != "machine"
+}
+
 CAPABILITIES: dict[str, Capability] = {
     "values": Capability("values by the transformer", "`eval --engine model`"),
     "programs": Capability(
@@ -158,9 +167,7 @@ CAPABILITIES: dict[str, Capability] = {
                 "the theorems in Coq are about infix and prefix notation",
                 "weights for the same operators in infix notation are covered",
             ),
-            **_of_others(
-                "the theorems in Coq are about algebras", "verify checks the proof without torch"
-            ),
+            **_NO_THEOREM,
         },
     ),
     "samples": Capability("random texts and their scores", "`sample`, `score`"),

@@ -53,7 +53,7 @@ float64.
 
 Machines, over texts and over spans, integers, square roots and rearrangements are other kinds of
 domains, with checks of their own: `machine.py`, `integers.py`, `square_roots.py` and
-`rearrangements.py` have the arguments. They are not in Coq.
+`rearrangements.py` have the arguments. That of machines over texts is in Coq, too.
 
 In plain notation the layer counts the parentheses that precedence stands for, and shows the weights
 each operator by itself, as a span of the infix notation: those are the cases then. What is left is
@@ -65,10 +65,11 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 `Clusters.by_number_is_by_run`, `TypedAttention.received_is_a_bag`, `NextState.next_state`,
 `GlobalEvaluation.global_evaluation`), that a finite check implies it (`Checker.v`), both roundings
 (`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
-(`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), and the
-rules of the units (`Units.v`). `proof/README.md` has the statements, and says what is not proved:
-plain notation, dense vectors in narrow formats, the units' read-out inside the model, the rules
-`product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
+(`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), the
+rules of the units (`Units.v`), and the answers of machines over texts (`MachineChecked.v`).
+`proof/README.md` has the statements, and says what is not proved: plain notation, dense vectors in
+narrow formats, the units' read-out inside the model, the rules `product` and `last`, machines over
+spans and integers. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder but for `coq.py`, and numpy's and Python's whole numbers under it;

@@ -11,22 +11,26 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from exactformer.domains.algebra import Algebra
 from exactformer.domains.capabilities import require_capability
+from exactformer.domains.machines import Machine
 from exactformer.weights.file import WeightFile
-from exactformer.weights.tensors import FEEDFORWARDS, feedforward_of
+from exactformer.weights.tensors import FEEDFORWARDS, Arrays, feedforward_of
 
 MOST_CASES = 50_000  # spans of depth 1 that the checker lists: seconds
+MOST_PRODUCTS = 500_000_000  # of rows of a machine with weights of the feedforward: half a minute
 
 BUILT = Path(__file__).resolve().parents[2] / "proof" / "checker"
 # The proof that this version belongs to: a hash of its sources, as proof/Makefile takes it.
-PROOF = "97c16e99bbe550ba080f970060d52f6906ce03ac2204b7c684af048286f74fb7"
+PROOF = "b6a0a9bdbc6bbd8be9d9f9f60e3a2157bf3accc9221833866d09136ecb05e0f4"
 ANSWERS = re.compile("exact|not exact: .+|not covered: .+")
 
 
@@ -85,21 +89,21 @@ def find_kernel() -> Path:
 
 
 def dump(file: WeightFile) -> str:
-    """The algebra and the weights as words and whole numbers, matrices column by column. Raises
+    """The domain and the weights as words and whole numbers, matrices column by column. Raises
     `NotCovered` for weights that the checker does not read.
     """
     require_capability("kernel", file.domain, error=NotCovered)
-    if feedforward_of(file.arrays) == "units":
+    return "\n".join(DUMPS[file.domain.kind](file.domain, file)) + "\n"
+
+
+def _algebra(algebra: Algebra, file: WeightFile) -> Iterator[str]:
+    arrays = file.arrays
+    if feedforward_of(arrays) == "units":
         raise NotCovered("the checker is for perceptrons and tables, found units")
-    if "E" in file.arrays:
+    if "E" in arrays:
         raise NotCovered("the checker is for one-hot rows, found dense vectors")
-    if (count := file.algebra.count_cases(every_order=True)) > MOST_CASES:
+    if (count := algebra.count_cases(every_order=True)) > MOST_CASES:
         raise NotCovered(f"the checker is for {MOST_CASES} spans at most, found {count}")
-    return "\n".join(_lines(file)) + "\n"
-
-
-def _lines(file: WeightFile) -> Iterator[str]:
-    algebra, arrays = file.algebra, file.arrays
     yield f"notation {algebra.notation}"
     yield f"vocabulary {len(algebra.vocabulary)} {' '.join(algebra.vocabulary)}"
     yield f"values {len(algebra.values)}"
@@ -109,12 +113,45 @@ def _lines(file: WeightFile) -> Iterator[str]:
         for arity in operator.arities:
             cases = product(range(len(algebra.values)), repeat=arity)
             yield f"{arity} {_row([operator(operands) for operands in cases])}"
-    first = arrays["bags"].T if "bags" in arrays else arrays["W_1"]
-    yield f"slots {len(first) // len(algebra.vocabulary)}"
+    yield f"slots {len(_inputs(arrays)) // len(algebra.vocabulary)}"
     yield f"G_PE {_row(arrays['G_PE'])}"
     yield f"G_R {_row(arrays.get('G_R', ()))}"
     yield f"W_Q {_matrix(arrays['W_Q'].T)}"
     yield f"W_K {_matrix(arrays['W_K'].T)}"
+    yield from _feedforward(file)
+
+
+def _machine(machine: Machine, file: WeightFile) -> Iterator[str]:
+    arrays = file.arrays
+    D = len(machine.vocabulary)
+    W = len(_inputs(arrays)) - D
+    products = D * W * sum(arrays[name].size for name in FEEDFORWARDS[feedforward_of(arrays)])
+    if products > MOST_PRODUCTS:
+        raise NotCovered(f"the checker is for {MOST_PRODUCTS} products at most, found {products}")
+    yield "machine"
+    yield f"vocabulary {D} {' '.join(machine.vocabulary)}"
+    yield f"start {machine.start}"
+    yield f"transitions {_matrix(_perhaps(machine.next_states))}"
+    yield f"answers {_matrix(_perhaps(machine.output_ids))}"
+    yield f"mark {'-' if machine.end is None else machine.end}"
+    yield f"states {W}"
+    yield f"G_K {_row(arrays['G_K'])}"
+    yield from _feedforward(file)
+
+
+DUMPS: dict[str, Callable[[Any, WeightFile], Iterator[str]]] = {  # by kind of domain
+    Algebra.kind: _algebra,
+    Machine.kind: _machine,
+}
+
+
+def _inputs(arrays: Arrays) -> NDArray:
+    """A tensor with a row for each input of the feedforward."""
+    return arrays["bags"].T if "bags" in arrays else arrays["W_1"]
+
+
+def _feedforward(file: WeightFile) -> Iterator[str]:
+    arrays = file.arrays
     yield f"feedforward {file.activation or 'table'}"
     if "bags" in arrays:
         for name in FEEDFORWARDS["table"]:
@@ -127,6 +164,11 @@ def _lines(file: WeightFile) -> Iterator[str]:
             yield f"W_{layer} {_matrix(_over(W.T, scale))}"
             yield f"b_{layer} {_row(_over(b, scale))}"
     yield "end"
+
+
+def _perhaps(numbers: NDArray[np.int64]) -> NDArray:
+    """Numbers as words; a dash where there is none."""
+    return np.where(numbers < 0, "-", numbers.astype(str))
 
 
 def _over(array: NDArray[np.float32], scale: int) -> NDArray:
