@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 Numbers = list[int]
 
-FEW_BITS = 300  # of a factor: an iteration each
+FEW_BITS = 100  # of a factor: an iteration each
 
 
 class Program(NamedTuple):
