@@ -65,7 +65,7 @@ def test_it_finds_every_shipped_machine_exact():
     assert coq.check_dumps([*map(coq.dump, files)]) == ["exact"] * len(files)
 
 
-@pytest.mark.parametrize("name", {*MACHINES} - {"s5"})  # which takes seconds
+@pytest.mark.parametrize("name", sorted({*MACHINES} - {"s5"}))  # which takes seconds
 def test_it_finds_constructed_machines_exact(name):
     machine = MACHINES[name]()
     pool = [
