@@ -201,7 +201,7 @@ def test_the_commands_train_and_prove_integers(tmp_path):
     ("arguments", "message"),
     [
         (["--method", "beliefs"], "expected the method futures, found 'beliefs'"),
-        (["--method", "staged"], "expected an algebra, found 'integers-2' of the kind integers"),
+        (["--method", "staged"], "training in stages: not for 'integers-2' (integers), since"),
         (["--set", "longest=10"], "digits of a short operand: expected 9 at most, found 10"),
         (["--set", "alike=2"], "expected alike of 0 to 1, found 2"),
         (["--set", "states=0"], "expected states of 1 or more, found 0"),

@@ -89,14 +89,13 @@ _STAGED = {
     ),
 }
 
-_NO_THEOREM = {
-    layer: refusal
-    for layer, refusal in _of_others(
+_NO_THEOREM = dict.fromkeys(
+    OF_OTHERS.keys() - {"machine"},
+    Refusal(
         "the theorems in Coq are about algebras and machines over texts",
         "verify checks the proof without torch",
-    ).items()
-    if layer != "machine"
-}
+    ),
+)
 
 CAPABILITIES: dict[str, Capability] = {
     "values": Capability("values by the transformer", "`eval --engine model`"),

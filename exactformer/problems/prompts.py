@@ -56,9 +56,9 @@ def has_numerals(domain: Domain) -> bool:
 @lru_cache(maxsize=64)
 def instruction(domain: Domain) -> str:
     """The part of a prompt that says what symbols mean and what counts as an answer."""
-    if domain.kind not in ASKED:
+    if (asked := ASKED.get(domain.kind)) is None:
         raise ValueError(f"{domain.name!r} is of the kind {domain.kind}: there is no prompt for it")
-    meaning, answers = ASKED[domain.kind].words(domain)
+    meaning, answers = asked.words(domain)
     return f"{QUESTION} {meaning}. Answer with its value alone: {answers}."
 
 
