@@ -242,7 +242,8 @@ def json_error(*arguments: str, stdin: bytes = b"") -> dict:
                 "flip-flop, s3, s5, folds, integers, binary-addition, binary-multiplication, "
                 "reverse-string, duplicate-string, odds-first, bucket-sort, stack-manipulation, "
                 "missing-duplicate-string, compute-sqrt, chomsky/TASK, or the path of a .toml file "
-                "that defines one (docs/own-algebras.md shows how), found 'bolean'; did you mean 'boolean'?"
+                "that defines one (docs/own-algebras.md shows how), found 'bolean'; did you mean "
+                "'boolean'?"
             },
         ),
         (["evl"], {"error": "No such command 'evl'. Did you mean 'eval'?"}),
