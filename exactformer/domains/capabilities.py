@@ -10,7 +10,12 @@ from typing import NamedTuple
 from exactformer.domains.belonging import no_algebra
 from exactformer.domains.domain import Domain
 
-IN_WORDS = {"depth": "", "log": " by the logarithm", "plain": " in plain notation"}  # by layer
+IN_WORDS = {  # by layer
+    "depth": "",
+    "log": " by the logarithm",
+    "plain": " in plain notation",
+    "polish": " in Polish notation",
+}
 
 
 OF_OTHERS = frozenset(
@@ -46,6 +51,10 @@ _BY_DEPTH = Refusal(
     "an algebra is learned from expressions of depth 1 and 2", "use --method staged"
 )
 _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
+_IN_PREFIX = Refusal(
+    "weights are learned from spans with their parentheses",
+    "train the same operators in prefix or infix notation, whose weights serve this one",
+)
 
 CAPABILITIES: dict[str, Capability] = {
     "values": Capability("values by the transformer", "`eval --engine model`", others=OF_OTHERS),
@@ -62,27 +71,36 @@ CAPABILITIES: dict[str, Capability] = {
             "plain": Refusal(
                 "each kind of step is tried once, and the others are looked up",
                 "use the same operators in infix notation",
-            )
+            ),
+            "polish": Refusal(
+                "each kind of span is tried once, and the others are looked up",
+                "use the same operators in prefix notation",
+            ),
         },
     ),
     "gradients": Capability(
         "gradients through thresholds",
         "`straight_through=True`",
-        {"log": _GRADIENT, "plain": _GRADIENT},
+        dict.fromkeys(("log", "plain", "polish"), _GRADIENT),
     ),
     "causes": Capability(
         "causal graphs and interventions", "`ef.causal_graph`, `intervene`, `ef.score_circuit`"
     ),
     "activation patching": Capability("activation patching", "`interp.methods`"),
     "edge attribution": Capability(
-        "edge attribution", "`interp.methods`", {"log": _GRADIENT, "plain": _GRADIENT}
+        "edge attribution",
+        "`interp.methods`",
+        dict.fromkeys(("log", "plain", "polish"), _GRADIENT),
     ),
     "linear probe": Capability(
         "linear probes",
         "`interp.methods`",
         {
             "log": Refusal("the bag of a span holds values that were composed", _GRADIENT.instead),
-            "plain": Refusal("no bag is brought to a position", _GRADIENT.instead),
+            **dict.fromkeys(
+                ("plain", "polish"),
+                Refusal("no bag is brought to a position", _GRADIENT.instead),
+            ),
         },
     ),
     "certificates": Capability("certificates", "`certify`, `verify`", others=OF_OTHERS),
@@ -93,23 +111,33 @@ CAPABILITIES: dict[str, Capability] = {
             "plain": Refusal(
                 "the theorems in Coq are about infix and prefix notation",
                 "weights for the same operators in infix notation are covered",
-            )
+            ),
+            "polish": Refusal(
+                "the theorems in Coq are about infix and prefix notation",
+                "weights for the same operators in prefix notation are covered",
+            ),
         },
     ),
     "samples": Capability("random texts and their scores", "`sample`, `score`", others=OF_OTHERS),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
     "gpu": Capability("the fast engine on a GPU", "`--device cuda`"),
-    "stages": Capability("training in stages", "`train`, `--method sure`, `sweep`"),
+    "stages": Capability(
+        "training in stages", "`train`, `--method sure`, `sweep`", {"polish": _IN_PREFIX}
+    ),
     "end to end": Capability(
         "training end to end",
         "`train --method end-to-end`",
-        {"plain": Refusal(_GRADIENT.why, "the methods staged and sure learn levels, too")},
+        {
+            "plain": Refusal(_GRADIENT.why, "the methods staged and sure learn levels, too"),
+            "polish": _IN_PREFIX,
+        },
     ),
     "short texts": Capability(
         "training on short texts",
         "`train --method futures`, `--method beliefs`, over texts alone",
         {
             **dict.fromkeys(("depth", "log", "plain"), _BY_DEPTH),
+            "polish": _IN_PREFIX,
             "span-machine": Refusal("its spans are no texts", "construct it instead"),
         },
         others=("machine",),
@@ -121,15 +149,35 @@ CAPABILITIES: dict[str, Capability] = {
     "parentheses": Capability(
         "a share of parentheses that are not needed",
         "`sample --parentheses`",
-        {"depth": _NEEDED, "log": _NEEDED},
+        {
+            "depth": _NEEDED,
+            "log": _NEEDED,
+            "polish": Refusal("it has no parentheses", _NEEDED.instead),
+        },
     ),
     "protocol": Capability("other networks under the paper's protocol", "`exactformer.protocol`"),
     "huggingface": Capability("a folder for Hugging Face", "`export huggingface`"),
-    "graph": Capability("a graph for other runtimes", "`export onnx`, `export torch`"),
+    "graph": Capability(
+        "a graph for other runtimes",
+        "`export onnx`, `export torch`",
+        {
+            "polish": Refusal(
+                "no graph of its layer is written yet",
+                "export the same weights for prefix notation",
+            )
+        },
+    ),
     "bench": Capability(
         "measurements beside other programs",
         "`bench`",
-        {"plain": Refusal("the others group by parentheses", "benchmarks/plain.py has the engine")},
+        {
+            "plain": Refusal(
+                "the others group by parentheses", "benchmarks/plain.py has the engine"
+            ),
+            "polish": Refusal(
+                "the others group by parentheses", "bench the same operators in infix notation"
+            ),
+        },
     ),
 }
 

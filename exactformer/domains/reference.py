@@ -1,8 +1,8 @@
 """The oracle: evaluates an expression by definition.
 
 It shares nothing with the model: one pass from left to right with a stack, looking results up in
-the algebra's tables. In plain notation, what belongs together is found by precedence climbing. A
-program is evaluated statement by statement, each after those that it uses.
+the algebra's tables. In plain notation, what belongs together is found by precedence climbing, in
+Polish notation by the arities of operators. A program is evaluated statement by statement, each after those that it uses.
 """
 
 import re
@@ -15,6 +15,7 @@ from exactformer.domains.expression import Expression
 from exactformer.domains.integers import NONE, Integers
 from exactformer.domains.machines import Machine
 from exactformer.domains.numerals import to_integer, to_numeral
+from exactformer.domains.polish import fold
 from exactformer.domains.program import Program
 from exactformer.domains.span_machines import SpanMachine
 
@@ -36,6 +37,15 @@ def _by_precedence(expression: Expression) -> int:
         return algebra.operators[applied.token - first_operator](operands)
 
     return climb(algebra, expression.ids.tolist(), lambda token: token - FIRST_VALUE, apply)
+
+
+def _by_arity(expression: Expression) -> int:
+    algebra, ids = expression.algebra, expression.ids.tolist()
+
+    def apply(place: int, operands: list[int]) -> int:
+        return algebra.operators[ids[place] - algebra.first_operator](operands)
+
+    return fold(algebra, ids, lambda place: ids[place] - FIRST_VALUE, apply)
 
 
 def _by_parentheses(expression: Expression) -> int:
@@ -60,7 +70,7 @@ def _by_parentheses(expression: Expression) -> int:
 
 
 # The index of the value, by what groups operators.
-ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}
+ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence, "arity": _by_arity}
 
 
 def _of_machine(expression: Expression) -> str:

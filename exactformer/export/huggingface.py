@@ -67,6 +67,8 @@ TEXTS = {  # by what groups operators
 weight-shared layer, which is applied until no parenthesis is left""",
     "precedence": """expressions in plain notation, with precedence, of any length. It has one
 weight-shared layer, which is applied until a single value is left""",
+    "arity": """expressions in Polish notation, in which arities say what belongs together, of any
+length. It has one weight-shared layer, which is applied until a single value is left""",
 }
 
 CARD = """---

@@ -6,6 +6,7 @@ from torch.nn.functional import pad
 
 from exactformer.api import Model
 from exactformer.domains.algebra import FIRST_VALUE, OPEN
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.data import listed
 from exactformer.domains.expression import EMPTY
 from exactformer.export.depth import DepthGraph
@@ -25,6 +26,7 @@ GRAPHS: dict[str, type[IterationGraph]] = {  # by layer
 def iteration_graph(model: Model, iterations: Iterations = "depth") -> IterationGraph:
     """One iteration of the layer that reads the model's expressions."""
     check_iterations(iterations)
+    require_capability("graph", model.domain, iterations)
     if (layer := model.domain.layer(iterations)) not in GRAPHS:
         raise ValueError(f"expected a layer with a graph, {listed([*GRAPHS])}, found {layer}")
     return GRAPHS[layer](model)

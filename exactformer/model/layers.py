@@ -13,7 +13,15 @@ from torch import Tensor
 
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain
-from exactformer.model import circuit, integers, machine, precedence, span_machine, speculate
+from exactformer.model import (
+    circuit,
+    integers,
+    machine,
+    polish,
+    precedence,
+    span_machine,
+    speculate,
+)
 from exactformer.model.circuit import NO_TAP, Reduced, Tap, Weights
 from exactformer.model.iterations import Iterations
 
@@ -65,6 +73,12 @@ def _in_plain_notation(
     return precedence.steps(X, weights, len(algebra_of(domain).values), tap)
 
 
+def _in_polish_notation(
+    X: Tensor, inside: Tensor, weights: Weights, domain: Domain, tap: Tap = NO_TAP
+) -> Iterator[Reduced]:
+    return polish.steps(X, weights, len(algebra_of(domain).values), tap)
+
+
 LAYERS: dict[str, Layer] = {
     "depth": Layer(
         _by_depth,
@@ -81,6 +95,11 @@ LAYERS: dict[str, Layer] = {
         _in_plain_notation,
         taps=("A", "c", "M", "u", "top", "P", "Y", "X"),
         flat=frozenset({"c", "M", "u", "top", "Y"}),
+    ),
+    "polish": Layer(
+        _in_polish_notation,
+        taps=("A", "F", "u", "top", "P", "Y", "X"),
+        flat=frozenset({"F", "u", "top", "Y"}),
     ),
     "machine": Layer(
         machine.steps,

@@ -78,7 +78,11 @@ def write_dataset(
 
 
 # By what groups operators.
-WRITTEN = {"parentheses": "Fully parenthesized random", "precedence": "Random plain"}
+WRITTEN = {
+    "parentheses": "Fully parenthesized random",
+    "precedence": "Random plain",
+    "arity": "Random bracketless",
+}
 
 CARD = """---
 license: mit

@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
 from exactformer.domains.data import listed
+from exactformer.domains.expression import span_expression
 from exactformer.problems.answers import QUESTION
 
 MOST_LISTED = 200  # cases of an operator that a prompt can spell out
@@ -83,7 +84,9 @@ def _spelled_out(algebra: Algebra, operator: Operator) -> str:
     cases = []
     if not operator.unbounded:
         for operands, result in operator.cases(len(algebra.values), every_order=operator.ordered):
-            words = algebra.notation.arrange(operator.symbol, [algebra.values[i] for i in operands])
+            token = algebra.token_ids[operator.symbol]
+            span = span_expression(algebra, token, [FIRST_VALUE + i for i in operands])
+            words = [algebra.vocabulary[i] for i in span.ids.tolist() if i >= FIRST_VALUE]
             cases.append(f"{' '.join(words)} = {algebra.values[result]}")
             if len(cases) > MOST_LISTED:
                 break

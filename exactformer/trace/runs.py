@@ -13,7 +13,7 @@ from exactformer.model.gated import Gated
 from exactformer.model.iterations import Iterations
 from exactformer.model.layers import layer_of
 from exactformer.model.remembered import fixed
-from exactformer.trace import depth, integers, machines, plain, span_machines, spans
+from exactformer.trace import depth, integers, machines, plain, polish, span_machines, spans
 from exactformer.trace.shown import EMPTY_POSITION, Explained, Trace
 
 # What an iteration was, by the name of the layer: from the domain, the layer's own step, and the
@@ -22,6 +22,7 @@ EXPLAINED: dict[str, Callable[[Any, Any, list[str], list[str]], Explained]] = {
     "depth": depth.explain,
     "log": spans.explain,
     "plain": plain.explain,
+    "polish": polish.explain,
     "machine": machines.explain,
     "span-machine": span_machines.explain,
     "integers": integers.explain,

@@ -59,6 +59,10 @@ each operator by itself, as a span of the infix notation: those are the cases th
 which operators belong together. `levels.py` has the conditions on levels and directions, and why
 they suffice.
 
+In Polish and reverse Polish notation the layer counts the parentheses that arities stand for, and
+shows the weights spans of the prefix notation: those are the cases then. `arities.py` says which
+gate and which side find the spans, and why these and no others do.
+
 Which of this is a theorem. `proof/` has it in Coq, with nothing admitted: the mask, the clusters,
 what is received, one iteration and the whole run (`ReductionMask.mask_is_deepest_spans`,
 `Clusters.by_number_is_by_run`, `TypedAttention.received_is_a_bag`, `NextState.next_state`,
@@ -66,7 +70,7 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 (`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
 (`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), and the
 rules of the units (`Units.v`). `proof/README.md` has the statements, and says what is not proved:
-plain notation, dense vectors in narrow formats, the units' read-out inside the model, the rules
+plain and Polish notation, dense vectors in narrow formats, the units' read-out inside the model, the rules
 `product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
@@ -79,11 +83,12 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
     with brute force and with other settings, `attacks/` on other machines); for iterations by the
     logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`, and for plain notation
-    also of `model/levels.py` and `precedence.py`; for machines of `model/reading.py`, `scan.py`,
-    `machine.py` and `span_machine.py` instead;
+    also of `model/levels.py` and `precedence.py`, for Polish notation also of `model/polish.py`;
+    for machines of `model/reading.py`, `scan.py`, `machine.py` and `span_machine.py` instead;
   - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means, and in plain
-    notation `domains/plain_grammar.py`; for machines `domains/machines.py` and `span_machines.py`,
-    which also say what a definition means, and `machine_catalog.py` for built-in names.
+    notation `domains/plain_grammar.py`, in Polish notation `polish_grammar.py` and `polish.py`; for
+    machines `domains/machines.py` and `span_machines.py`, which also say what a definition means,
+    and `machine_catalog.py` for built-in names.
 The engine adds `engine/`. Its tables are read off the weights by running them or, where the same
 weights were certified before, built of the algebra's values, which are the same by the certificate;
 tests and attacks compare it with the parser and the model. Training, the search for
