@@ -114,8 +114,7 @@ def test_a_file_with_gates_that_mean_nothing_is_refused(name, numbers, message, 
     array = file.arrays[name].copy()
     array[-1:] = np.array(numbers)
     with pytest.raises(ValueError, match=message):
-        replace(file, arrays=file.arrays | {name: array}).write(path)
-        WeightFile.read(path)
+        replace(file, arrays=file.arrays | {name: array})
 
 
 def test_weights_with_the_gates_of_another_notation_are_refused(tmp_path):

@@ -278,12 +278,12 @@ class Algebra(Domain):
 
     @cached_property
     def declared_gates(self) -> Mapping[str, Ints]:
-        """The gates that weights have for the notation alone, with the numbers that are declared."""
+        """The gates that weights have for the notation alone, with the declared numbers."""
         return self.notation.gates(self)
 
     def layer(self, iterations: str) -> str:
-        """The name of the layer that reads its expressions: plain and Polish notation have layers of
-        their own.
+        """The name of the layer that reads its expressions: plain and Polish notation have their
+        own.
         """
         return self.notation.layer or iterations
 

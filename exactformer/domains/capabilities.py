@@ -120,7 +120,16 @@ CAPABILITIES: dict[str, Capability] = {
     ),
     "samples": Capability("random texts and their scores", "`sample`, `score`", others=OF_OTHERS),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`"),
-    "gpu": Capability("the fast engine on a GPU", "`--device cuda`"),
+    "gpu": Capability(
+        "the fast engine on a GPU",
+        "`--device cuda`",
+        {
+            "polish": Refusal(
+                "the kernels find spans by the parentheses in the text",
+                "the engine on the CPU reads it, and so does the transformer on the GPU",
+            )
+        },
+    ),
     "stages": Capability(
         "training in stages", "`train`, `--method sure`, `sweep`", {"polish": _IN_PREFIX}
     ),

@@ -40,7 +40,7 @@ def polish_tokens(algebra: "Algebra", length: int) -> Iterator[tuple[int, ...]]:
 
 
 class CountedGrammar(Grammar):
-    """What the grammars of both notations share: no states but a count, and no parentheses."""
+    """The grammar of a notation with a count for its state, and without parentheses."""
 
     def __init__(self, algebra: "Algebra") -> None:
         super().__init__(algebra)
@@ -85,8 +85,8 @@ class PolishGrammar(CountedGrammar):
         return len(ids), self._expected(operand, None, self._missing(ids, missing))
 
     def _missing(self, ids: list[int], missing: int) -> str | None:
-        """What a text lacks at its end: the operands of its last unfinished operator, and of others
-        in front of it.
+        """The reason why a text may not end: its last unfinished operator, and how many operands it
+        and others in front of it have yet to get.
         """
         read: list[list[int]] = []  # unfinished operators, each with the operands that it has
         for token in ids:
@@ -129,7 +129,7 @@ class ReversePolishGrammar(CountedGrammar):
         return len(ids), self._expected(expected, None, reason)
 
     def _following(self, waiting: int, *, joins: bool) -> list[str]:
-        """What may follow where so many operands wait."""
+        """The tokens that may follow where so many operands wait, in words."""
         value = self._value() if joins or not waiting else ""
         operators = self._symbols(waiting)
         return [*filter(None, [value, operators, END if waiting == 1 else ""])]

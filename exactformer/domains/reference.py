@@ -2,7 +2,8 @@
 
 It shares nothing with the model: one pass from left to right with a stack, looking results up in
 the algebra's tables. In plain notation, what belongs together is found by precedence climbing, in
-Polish notation by the arities of operators. A program is evaluated statement by statement, each after those that it uses.
+Polish notation by the arities of operators. A program is evaluated statement by statement, each
+after those that it uses.
 """
 
 import re

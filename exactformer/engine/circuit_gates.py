@@ -218,5 +218,5 @@ def _parenthesized(domain: Domain, side: Ids) -> list[int]:
     tree = Expression(domain, np.where(side == WIRE, FIRST_VALUE, side)).parenthesized.ids
     # Parentheses are there, and operators may have moved, but operands stay in their order.
     first = algebra_of(domain).first_operator
-    operands = iter(side[(side == WIRE) | (FIRST_VALUE <= side) & (side < first)].tolist())
+    operands = iter(side[(side == WIRE) | (side >= FIRST_VALUE) & (side < first)].tolist())
     return [next(operands) if FIRST_VALUE <= token < first else token for token in tree.tolist()]

@@ -38,7 +38,7 @@ class CpuEngine:
 
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         self.automaton, self.algebra = automaton, algebra
-        lexer = lexer_of(algebra)
+        lexer = lexer_of(algebra) if automaton.reads_text else NO_LEXER
         self.reads_bytes, self.look_ahead = lexer is not NO_LEXER, lexer.look_ahead
         square = "[" in algebra.spellings
         packed = algebra.packs and not square and _knows_before_operand(algebra.grammar)
@@ -76,6 +76,7 @@ class CpuEngine:
         ids: NDArray[np.int16] | None = None,
     ) -> Numbers:
         """The value index of each expression, from tokens, with the arguments of `read_tokens`."""
+        tokens, ends = self.automaton.bracketed(tokens, ends)
         numbers = read_tokens(self.tables, tokens, ends, ids)
         if (numbers < 0).any():  # though an expression is well formed
             raise ValueError(TOO_WIDE)

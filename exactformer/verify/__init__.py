@@ -70,8 +70,8 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 (`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
 (`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), and the
 rules of the units (`Units.v`). `proof/README.md` has the statements, and says what is not proved:
-plain and Polish notation, dense vectors in narrow formats, the units' read-out inside the model, the rules
-`product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
+plain and Polish notation, dense vectors in narrow formats, the units' read-out inside the model,
+the rules `product` and `last`. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder but for `coq.py`, and numpy's and Python's whole numbers under it;

@@ -19,13 +19,13 @@ or more: a value does; and for `o e_1 ... e_a`, o adds a - 1, each finished oper
 a beginning inside of e_k adds up to at least a - 1 - (k - 1) + 0, which is 0 or more. So an
 expression is no beginning of another, and each expression is taken for one.
   Let h be the height of o, the sum before it. Its k-th operand starts at the height
-h + (a - 1) - (k - 1) = h + a - k, and nothing in that operand lies lower. So between o and the start
-of its last operand no token has the height h, and that start has it. In the order of heights, and
-of places among equal ones, o is therefore followed by the start of its last operand, that one, if
-it is an operator, by the start of its own, and so on, until a value. Such a chain has the last token
-of all its spans in common, which is that value, and no two chains share a token. So the value ends
-as many spans as operators stand between it and the value before it in that order: the parentheses
-that are counted are those of the tree.
+h + (a - 1) - (k - 1) = h + a - k, and nothing in that operand lies lower. So between o and the
+start of its last operand no token has the height h, and that start has it. In the order of heights,
+and of places among equal ones, o is therefore followed by the start of its last operand, that one,
+if it is an operator, by the start of its own, and so on, until a value. Such a chain has the last
+token of all its spans in common, which is that value, and no two chains share a token. So the value
+ends as many spans as operators stand between it and the value before it in that order: the
+parentheses that are counted are those of the tree.
   From there on all is as in prefix notation. A span is the sequence `( op a b ... )` of the cases,
 in reverse Polish notation with its operands turned around into the order of the text. A span that
 is evaluated leaves one value at its operator, which counts -1, as the span did, so that all other

@@ -67,7 +67,7 @@ def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings
     conditions |= findings.pop("conditions")
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = reads_back(arrays["E"])
-    if algebra.precedence:
+    if "G_L" in arrays:
         findings["grouping"] = check_levels(algebra, arrays)
         name = "operators group as declared, or otherwise without a difference"
         conditions[name] = not findings["grouping"].wrong
