@@ -1,4 +1,4 @@
-"""The automaton of Polish and reverse Polish notation: that of spans, whose parentheses are counted.
+"""The automaton of Polish and reverse Polish notation: that of spans whose ends are counted.
 
 The parser reads the text, and reports its errors; then the parentheses that arities stand for are
 written out in one pass with a stack, and the tokens are read as those of any other notation.
