@@ -10,6 +10,7 @@ from exactformer.domains.algebra import Algebra
 from exactformer.domains.expression import Expression
 from exactformer.domains.reference import evaluate_program
 from exactformer.domains.sampling import enumerate_length
+from exactformer.engine.brackets import with_brackets
 from exactformer.engine.build import algebra_values, build_automaton
 from exactformer.engine.cpu import CpuEngine
 from exactformer.engine.polish import PolishAutomaton
@@ -40,9 +41,8 @@ def test_every_short_text(n_values, arities, notation):
     engine = engine_of(algebra)
     assert engine.values(every) == [value(algebra, e.ids.tolist()) for e in every]
     tree = [e.parenthesized.ids for e in every]
-    tokens, ends = engine.automaton.bracketed(
-        np.concatenate([e.ids for e in every]), np.cumsum([len(e) for e in every])
-    )
+    ends = np.cumsum([len(e) for e in every])
+    tokens, ends = with_brackets(algebra, np.concatenate([e.ids for e in every]), ends)
     assert np.array_equal(tokens, np.concatenate(tree))
     assert ends.tolist() == np.cumsum([len(ids) for ids in tree]).tolist()
 

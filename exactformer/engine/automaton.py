@@ -37,7 +37,7 @@ class SpanAutomaton:
     grammar: NDArray[np.int32]  # (states,): the state of the grammar, to explain a refusal
     n_values: int
     is_group = False  # whether a text is a group without parentheses of its own
-    reads_text = True  # whether the tokens of a text are those of its spans, so that none is added
+    reads_text = True  # whether the parentheses of its spans are in a text
 
     @cached_property
     def spans(self) -> "SpanAutomaton":
@@ -55,14 +55,6 @@ class SpanAutomaton:
         final = np.full(len(self.value), REFUSED, dtype=np.int32)
         final[1 : self.start] = np.arange(self.n_values)
         return final
-
-    def bracketed(
-        self, tokens: NDArray[np.integer], ends: NDArray[np.integer]
-    ) -> tuple[NDArray[np.integer], NDArray[np.integer]]:
-        """The tokens of many texts, one after another up to these ends, as they are read: with all
-        parentheses around spans, and where they then end.
-        """
-        return tokens, ends
 
     def total(self, bad: int, width: int) -> NDArray[np.integer]:
         """(states + 1, width): the next state, of which there is always one. Tokens that may not

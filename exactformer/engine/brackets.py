@@ -1,7 +1,28 @@
 """Writes out the parentheses that the arities of Polish notation stand for, in a compiled pass."""
 
-from exactformer.domains.algebra import CLOSE, OPEN
+import numpy as np
+from numpy.typing import NDArray
+
+from exactformer.domains.algebra import CLOSE, OPEN, Algebra
+from exactformer.domains.polish import arities_by_token
 from exactformer.engine.compiled import compiled
+
+Tokens = NDArray[np.integer]
+
+
+def with_brackets(algebra: Algebra, tokens: Tokens, ends: Tokens) -> tuple[Tokens, Tokens]:
+    """The tokens of many texts, one after another up to these ends, in prefix notation with all of
+    their parentheses; and where they then end.
+    """
+    arities = np.array(arities_by_token(algebra), dtype=np.int64)
+    sizes = np.cumsum(1 + 2 * (arities[tokens] > 0))
+    new_ends = np.append(0, sizes)[ends]
+    written = np.empty(sizes[-1] if len(sizes) else 0, dtype=np.int16)
+    longest = int(np.diff(ends, prepend=0).max(initial=0))
+    space = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int16)
+    first = algebra.notation.operators_first
+    write_brackets(tokens, ends, arities, first, written, new_ends, *space)
+    return written, new_ends
 
 
 @compiled

@@ -20,6 +20,7 @@ from exactformer.domains.formats.labelled import read_tsv_row
 from exactformer.domains.grammar import CLOSED, UNKNOWN, Grammar
 from exactformer.domains.syntax import describe, parse
 from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
+from exactformer.engine.brackets import with_brackets
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_shared
 from exactformer.engine.rows import Numbers, Read, Rows, line_of, read_rows, read_tokens
@@ -76,7 +77,8 @@ class CpuEngine:
         ids: NDArray[np.int16] | None = None,
     ) -> Numbers:
         """The value index of each expression, from tokens, with the arguments of `read_tokens`."""
-        tokens, ends = self.automaton.bracketed(tokens, ends)
+        if not self.automaton.reads_text:
+            tokens, ends = with_brackets(self.algebra, tokens, ends)
         numbers = read_tokens(self.tables, tokens, ends, ids)
         if (numbers < 0).any():  # though an expression is well formed
             raise ValueError(TOO_WIDE)

@@ -37,7 +37,7 @@ class Undetermined(ValueError):
 
 @dataclass(frozen=True)
 class ArityGate:
-    """What a set of texts says of its symbols.
+    """A gate and a side, by the symbols of the texts that determine them.
 
     counts   the number of operands of each symbol, less one: -1 for a value.
     side     1 if operators stand before their operands, -1 if they stand behind them.
