@@ -71,6 +71,7 @@ def test_a_wrong_row_is_shown_by_a_text_of_the_notation():
     wrong = ef.Model(CALCULATOR, replace(model.weights, f=replace(f, b_2=f.b_2 + 0.75)))
     certificate = wrong.certify()
     assert certificate.verdict == "inexact"
+    assert certificate.counterexample is not None
     assert str(certificate.counterexample.expression) == "0 _"
 
 

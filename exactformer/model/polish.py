@@ -110,10 +110,9 @@ def read(tokens: Float[Tensor, "B n D"], weights: Weights) -> Remaining:
     expression leads to, and those in which the depth gate counts anything but parentheses.
     """
     assert weights.G_A is not None
-    assert weights.side is not None
     B, n = tokens.shape[:2]
     at = tokens.any(-1).flatten().nonzero().squeeze(-1)
-    if int(weights.side) <= 0:
+    if from_right(weights):
         at = at.flip(0)  # the sequences, too: each is one run all the same
     token, sequence = tokens.flatten(0, 1)[at].argmax(-1), at // n
     g = weights.G_A.long()[token]
@@ -128,6 +127,12 @@ def read(tokens: Float[Tensor, "B n D"], weights: Weights) -> Remaining:
     unfit = torch.bincount(sequence[~fitting], minlength=B) > 0
     kept = ((total == -1) & (lengths > 1) & ~unfit)[sequence].nonzero().squeeze(-1)
     return Remaining(*(part[kept] for part in (at, token, sequence, g, h)))
+
+
+def from_right(weights: Weights) -> bool:
+    """Whether sequences are read from the right."""
+    assert weights.side is not None
+    return int(weights.side) <= 0
 
 
 def ends(reading: Remaining) -> Int[Tensor, " t"]:
@@ -187,7 +192,7 @@ def iterate(
     A = tap("A", depth_counts(tokens, weights.G_PE))
     entries = enter(tokens, A)
     holes = count_holes(entries)
-    shown = in_order(entries, len(holes)) if int(weights.side) <= 0 else entries
+    shown = in_order(entries, len(holes)) if from_right(weights) else entries
     F = tap("F", speculate(shown, holes, weights, V))
     u = tap("u", scan_from_right(F, V))
     top = tap("top", outermost(u, holes, V))
