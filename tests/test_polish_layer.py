@@ -96,9 +96,11 @@ def test_what_is_no_expression_stays_and_leaves_its_neighbours_alone(notation):
         good.append(len(rows))
         rows.append(random_text(algebra, int(rng.integers(1, 12)), rng))
         size = int(rng.integers(0, 12))
-        bad = rng.integers(-1, len(algebra.vocabulary), size)  # with parentheses, with gaps
-        if value(algebra, bad[bad >= 0].tolist()) is None:
-            rows.append(bad.tolist())
+        drawn = rng.integers(-1, len(algebra.vocabulary), size).tolist()  # parentheses and gaps
+        whole = random_text(algebra, size, rng)
+        for bad in (drawn, whole[1:], whole[:-1], [*whole, 2], [2, *whole]):
+            if bad and value(algebra, [token for token in bad if token >= 0]) is None:
+                rows.append(bad)
     longest = max(map(len, rows))
     ids = torch.tensor([row + [-1] * (longest - len(row)) for row in rows])
     X = encode(ids, len(algebra.vocabulary))

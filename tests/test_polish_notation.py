@@ -190,3 +190,17 @@ def test_weights_of_the_same_operators_with_parentheses_serve():
     assert gates["G_A"].tolist() == [0, 0, *[-1] * 10, 1, 2, 2, 1]
     assert gates["side"].tolist() == [1]
     assert read_weights("boolean/7520", REVERSE).arrays["side"].tolist() == [-1]
+
+
+def test_operators_agree_where_the_first_has_a_value():
+    least = Operator("m", (2,), {(0, 0): 0, (0, 1): 0, (1, 1): 1})
+    both = {key: min(key) for key in product(range(2), repeat=2)}
+    assert least.agrees_with(Operator("m", (2,), both, ordered=True))
+    assert Operator("m", (2,), both, ordered=True).agrees_with(least)
+    assert not least.agrees_with(Operator("m", (2,), both | {(1, 0): 1}, ordered=True))
+    assert not least.agrees_with(Operator("m", (2,), {**least.table, (1, 1): 0}))
+    assert Operator.named("m", "min", [2], 2).agrees_with(Operator.named("m", "min", [2, 3], 2))
+    assert not Operator.named("m", "min", [2, 3], 2).agrees_with(least)
+    unbounded = Operator.named("m", "min", [2], 2, unbounded=True)
+    assert least.agrees_with(unbounded)
+    assert not unbounded.agrees_with(least)
