@@ -3,9 +3,8 @@
 The parser and the oracle say what a text is: a value, or an error with its place. The engine on the
 CPU has to say the same to the letter, with one reader and with two, of one text and of many, line
 by line, with labels and without, and from a stream; so has the engine for a GPU, by tensor
-operations and by the kernels, which run on the CPU here (not of plain and Polish notation, which it
-does not take). A model that is written down for the algebra has to be certified and to give the oracle's
-values.
+operations and by the kernels, which run on the CPU here (not of plain and Polish notation). A model
+that is written down for the algebra has to be certified and to give the oracle's values.
 
     python -m attacks.spellings --count 1000 --seed 0
 """
