@@ -120,12 +120,14 @@ def tables(rng: Random, name: str, notations: Sequence[str] = tuple(NOTATIONS)) 
     operators = []
     for number in range(rng.randint(1, 4)):
         ordered = rng.random() < 0.5
-        most = 4 if notation == "prefix" else 2
+        most = 2 if plain or notation == "infix" else 4
         while len(values) ** most > MOST_CASES:
             most -= 1
         arities = rng.sample(range(1, most + 1), rng.randint(1, most))
         if notation == "prefix" or rng.random() < 0.7:
             arities = sorted({*arities, min(2, most)})  # texts of one operand only are dull
+        if notation.endswith("polish"):  # no bracket tells which arity it is
+            arities = [rng.choice(arities)]
         keys = operand_keys(len(values), arities, ordered)
         table = {key: rng.randrange(len(values)) for key in keys}
         operators.append(Operator(f"o{number}", tuple(arities), table, ordered))
@@ -192,7 +194,7 @@ class Texts:
         """A text of about so many values; about half of them are right."""
         rng = self.rng
         ids = tree(self.algebra, rng.choice(SHAPES), leaves, rng)
-        if self.algebra.notation == "plain":
+        if self.algebra.parenthesized is not self.algebra:
             ids = self._few_parentheses(ids)
         if rng.random() < 0.15:
             ids = spoil(self.algebra, ids, rng)
@@ -202,8 +204,8 @@ class Texts:
         return text
 
     def _few_parentheses(self, ids: list[int]) -> list[int]:
-        """The tokens in plain notation, with the parentheses that are needed and some that are
-        not.
+        """The tokens in the algebra's notation: in plain, with the parentheses that are needed and
+        some that are not; in Polish, with none.
         """
         share = self.rng.choice([0, 0.1, 0.5])
 

@@ -3,9 +3,8 @@
 The parser and the oracle say what a text is: a value, or an error with its place. The engine on the
 CPU has to say the same to the letter, with one reader and with two, of one text and of many, line
 by line, with labels and without, and from a stream; so has the engine for a GPU, by tensor
-operations and by the kernels, which run on the CPU here (not of plain notation, which it does not
-take). A model that is written down for the algebra has to be certified and to give the oracle's
-values.
+operations and by the kernels, which run on the CPU here (not of plain and Polish notation). A model
+that is written down for the algebra has to be certified and to give the oracle's values.
 
     python -m attacks.spellings --count 1000 --seed 0
 """
@@ -98,13 +97,13 @@ class Trial:
         if model.certify().verdict != "exact":
             self.tell("model", "its constructed model", "certified exact", "not certified")
             return
-        plain = self.algebra.notation == "plain"
-        if plain and model.fast_engine() is None:  # too many states
+        leaves_out = self.algebra.parenthesized is not self.algebra
+        if leaves_out and model.fast_engine() is None:  # too many states
             self.report.count("algebras left to the model")
             return
         automaton = read_off(self.algebra, model.weights)
         engine = CpuEngine(automaton, self.algebra)
-        tensors = None if plain else DeviceEngine(automaton, self.algebra, "cpu")
+        tensors = None if leaves_out else DeviceEngine(automaton, self.algebra, "cpu")
         self.report.count("algebras")
         self.report.count(f"algebras, {self.algebra.notation}")
         self.report.count("algebras left to the parser", not engine.reads_bytes)

@@ -18,8 +18,9 @@ WAYS = {"depth": ", iterations by the depth", "log": ", iterations by the logari
 
 PAGE = """# What can be done in which notation
 
-What can be asked of a model or of an algebra in infix, prefix and [plain](plain.md) notation. It is
-the same with iterations by the depth and [by the logarithm](iterations.md), unless each has a row.
+What can be asked of a model or of an algebra in infix, prefix, [plain](plain.md) notation, and in
+[Polish and reverse Polish](polish.md). It is the same with iterations by the depth and
+[by the logarithm](iterations.md), unless each has a row.
 
 {table}
 

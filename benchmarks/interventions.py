@@ -70,7 +70,7 @@ def chosen() -> Iterator[tuple[str, Model, Iterations, int]]:
     for name in [name for name in BUILT_IN if name not in CATALOG]:
         algebra = BUILT_IN[name]()
         yield f"{name}, constructed", construct(algebra), "depth", 0
-        shipped = f"{algebra.parenthesized.name.removesuffix('-plain')}/7520"
+        shipped = f"{name.partition('-')[0]}/7520"
         yield f"{name}, weights {shipped}", load(shipped, algebra), "depth", 1
     for path in sorted(EXAMPLES.glob("*.toml")):
         model = construct(load_algebra(path))

@@ -6,8 +6,10 @@ from exactformer.domains.algebra import Algebra, Operator
 from exactformer.domains.catalog import (
     arithmetic,
     arithmetic_plain,
+    arithmetic_polish,
     boolean,
     boolean_plain,
+    boolean_polish,
     find_domain,
     listops,
 )
@@ -50,8 +52,10 @@ __all__ = [
     "SpanMachine",
     "arithmetic",
     "arithmetic_plain",
+    "arithmetic_polish",
     "boolean",
     "boolean_plain",
+    "boolean_polish",
     "causal_graph",
     "construct",
     "depth_table",

@@ -100,6 +100,8 @@ class Certificate(OfDomain):
         if findings.most_operands:
             bounds = ", ".join(f"{n} in {name}" for name, n in findings.most_operands.items())
             lines.append(f"  operands of one span: up to {bounds}; more are refused")
+        if findings.wrong_counts:
+            lines.append(f"  first wrong count: {findings.wrong_counts[0]}")
         if findings.grouping:
             lines.append(f"  operators group {findings.grouping}")
         if self.counterexample:

@@ -17,7 +17,7 @@ def changed(graph: CausalGraph, node: Node, token: str) -> Expression:
     expression = graph.expression
     algebra, positions = expression.algebra, expression.positions.tolist()
     start = stop = node.position
-    if node.iteration and algebra.precedence:
+    if node.iteration and algebra.parenthesized is not algebra:
         part = next(part for part in reversed(graph.parts.values()) if part.node == node)
         start, stop = part.first, part.last
     elif node.iteration:  # outwards to the parentheses around

@@ -59,7 +59,7 @@ def test_the_data_are_right():
         (changed("name", "n" * 65), "expected a name of 1 to 64 letters"),
         (
             changed("notation", ["prefix"]),
-            "notation: expected 'infix', 'prefix' or 'plain', found a list",
+            "'infix', 'prefix', 'plain', 'polish' or 'reverse-polish', found a list",
         ),
         (changed("values", "01"), "values: expected a list with something in it, found '01'"),
         (changed("values", []), "values: expected a list with something in it, found an empty"),

@@ -29,7 +29,12 @@ from tests.own_modules import Recurrent
 from tests.runs import Enough
 
 PAGE = Path(__file__).parent.parent / "docs" / "capabilities.md"
-DOMAINS = {"infix": "boolean", "prefix": "listops", "plain": "boolean-plain"}
+DOMAINS = {
+    "infix": "boolean",
+    "prefix": "listops",
+    "plain": "boolean-plain",
+    "polish": "boolean-polish",
+}
 OTHERS = ("parity", "folds", "integers-2", "binary-addition", "compute-sqrt", "stack-manipulation")
 OF_ALGEBRAS = ("bench", "protocol")  # take names of algebras, or algebras by their type
 

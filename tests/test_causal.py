@@ -14,6 +14,7 @@ from tests.algebras import ALGEBRAS, KLEENE
 from tests.interventions import alternatives, changed, drawn, expected
 from tests.plain_algebras import ALGEBRAS as PLAIN
 from tests.plain_algebras import MODULO7
+from tests.polish_algebras import CALCULATOR
 
 EACH = 30  # expressions an algebra; benchmarks/interventions.py does thousands
 
@@ -87,10 +88,11 @@ def test_nodes_are_what_the_model_writes(algebra, iterations):
 
 SHIPPED = [("boolean/7520", None), ("arithmetic/8739", None), ("listops/fitted", None)]
 AS_PLAIN = [("boolean/7520", ef.boolean_plain()), ("arithmetic/7520", ef.arithmetic_plain())]
+AS_POLISH = [("boolean/7520", ef.boolean_polish()), ("constructed", CALCULATOR)]
 
 
 @pytest.mark.parametrize("iterations", ["depth", "log"])
-@pytest.mark.parametrize(("name", "domain"), [*SHIPPED, *AS_PLAIN])
+@pytest.mark.parametrize(("name", "domain"), [*SHIPPED, *AS_PLAIN, *AS_POLISH])
 def test_an_intervention_gives_the_oracles_answer_to_the_changed_expression(
     name, domain, iterations
 ):
@@ -110,7 +112,7 @@ def test_so_it_does_in_plain_notation(algebra, dense):
 
 
 @pytest.mark.parametrize("iterations", ["depth", "log"])
-@pytest.mark.parametrize(("name", "domain"), [*SHIPPED, AS_PLAIN[0]])
+@pytest.mark.parametrize(("name", "domain"), [*SHIPPED, AS_PLAIN[0], AS_POLISH[1]])
 def test_no_change_of_what_is_not_decisive_changes_the_models_answer(name, domain, iterations):
     model = ef.load(name, domain)
     rest = []

@@ -1,6 +1,8 @@
-"""Spans on the page in a real browser: the logarithmic layer, and plain notation."""
+"""Spans on the page in a real browser: the logarithmic layer, plain and Polish notation."""
 
 from tests.explorer import NO_BROWSER, Visit
+from tests.in_process import run_here
+from tests.polish_algebras import EXAMPLES
 
 pytestmark = NO_BROWSER
 
@@ -115,3 +117,33 @@ def test_spans_on_a_narrow_screen(visit, address):
         visit.open(address, **view)
         visit.page.wait_for_selector(".stage-maps .comes")
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_polish_notation(visit, address):
+    visit.open(
+        address, algebra="arithmetic-polish", weights="arithmetic/7520", expression="+ * 2 3 4"
+    )
+    assert visit.tokens("tokens") == list("+*234")
+    assert texts(visit, ".stage-counts text") == ["1", "1", "-1", "-1", "-1"]
+    assert texts(visit, ".stage-heights text") == ["0", "1", "2", "1", "0"]
+    assert texts(visit, ".stage-spans text") == ["1", "2", "1"]
+    assert visit.page.locator(".tree .node:not(.gone)").count() == 5
+    visit.page.keyboard.press("End")
+    assert texts(visit, ".tree .node:not(.gone)") == ["0"]
+    assert "as the oracle says" in visit.text("#result")
+
+
+def test_reverse_polish_notation(browser, tmp_path):
+    path = tmp_path / "page.html"
+    text, domain = "1 2 - 3 _ *", str(EXAMPLES / "modulo7.toml")
+    assert run_here(["trace", domain, text, "--html", str(path)])[0] == 0
+    visit = Visit(browser)
+    visit.page.goto(path.as_uri())
+    visit.page.wait_for_selector("#value", state="attached")
+    assert visit.tokens("tokens") == text.split()
+    assert texts(visit, ".tree .node:not(.gone)") == ["1", "2", "-", "3", "_", "*"]
+    visit.page.keyboard.press("ArrowRight")
+    assert texts(visit, ".tree .node:not(.gone)") == ["6", "4", "*"]
+    visit.page.keyboard.press("End")
+    assert texts(visit, ".tree .node:not(.gone)") == ["3"]
+    assert visit.complaints == []

@@ -238,7 +238,8 @@ def json_error(*arguments: str, stdin: bytes = b"") -> dict:
             ["eval", "bolean", "1"],
             {
                 "error": "Invalid value for 'DOMAIN': expected one of boolean, arithmetic, "
-                "listops, boolean-plain, arithmetic-plain, parity, even-pairs, cycle-5, compare, "
+                "listops, boolean-plain, arithmetic-plain, boolean-polish, arithmetic-polish, "
+                "parity, even-pairs, cycle-5, compare, "
                 "flip-flop, s3, s5, folds, integers, binary-addition, binary-multiplication, "
                 "reverse-string, duplicate-string, odds-first, bucket-sort, stack-manipulation, "
                 "missing-duplicate-string, compute-sqrt, chomsky/TASK, or the path of a .toml file "

@@ -1,4 +1,4 @@
-"""Looking inside the other layers: iterations by the logarithm, and plain notation."""
+"""Looking inside the other layers: iterations by the logarithm, plain and Polish notation."""
 
 import copy
 import pickle
@@ -16,6 +16,7 @@ from exactformer.interp.intervene import Intervention, intervene
 from exactformer.model.layers import LAYERS, layer_of
 from exactformer.trace import PlainStep
 from tests.algebras import MODULO_7
+from tests.polish_algebras import CALCULATOR
 
 CASES = [
     pytest.param(ef.load("boolean/7520"), "log", id="learned-log"),
@@ -25,6 +26,8 @@ CASES = [
     pytest.param(ef.construct(ef.boolean_plain()), "depth", id="plain"),
     pytest.param(ef.load("arithmetic/7520", ef.arithmetic_plain()), "log", id="learned-plain"),
     pytest.param(ef.construct(ef.boolean_plain(), dense=True), "depth", id="dense-plain"),
+    pytest.param(ef.load("arithmetic/7520", ef.arithmetic_polish()), "log", id="learned-polish"),
+    pytest.param(ef.construct(CALCULATOR, dense=True), "depth", id="dense-reverse-polish"),
 ]
 
 
@@ -148,7 +151,7 @@ def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parenth
 
 def test_every_layer_is_named_by_some_domain():
     others = (parity(), folds(), integers(), bucket_sort(), compute_sqrt())
-    domains = (ef.boolean(), ef.boolean_plain(), *others)
+    domains = (ef.boolean(), ef.boolean_plain(), CALCULATOR, *others)
     named = {domain.layer(way) for domain in domains for way in ("depth", "log")}
     assert named == LAYERS.keys()
 

@@ -58,7 +58,7 @@ def algebra(path: Path) -> Algebra:
 def test_without_its_line_in_the_table_it_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "postfix.toml"
     path.write_text(DEFINITION, encoding="utf-8")
-    with pytest.raises(ValueError, match='notation: expected "infix", "prefix" or "plain"'):
+    with pytest.raises(ValueError, match='"plain", "polish" or "reverse-polish", found'):
         load_algebra(path)
 
 

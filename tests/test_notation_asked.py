@@ -23,7 +23,6 @@ DECIDE = {
 # The files that ask whether an algebra declares levels, which only plain notation has.
 ASK_FOR_LEVELS = {
     "explorer/choices.py": "random levels for random weights",
-    "model/construct.py": "declared levels for weights that are written down",
     "training/algebras.py": "levels that are learned",
 }
 # The files that ask of which kind a domain is.
@@ -211,9 +210,8 @@ def test_nobody_else_asks_for_a_notation() -> None:
 
 
 def test_nobody_else_asks_whether_there_are_levels() -> None:
-    tables = {"verify/conditions.py", "weights/tensors.py"}  # by kind: what weights need
     found = asking(asks_for_levels)
-    assert found.keys() == ASK_FOR_LEVELS.keys() | tables, found
+    assert found.keys() == ASK_FOR_LEVELS.keys(), found
 
 
 def asks_for_levels(source: str) -> Iterator[int]:

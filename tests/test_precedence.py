@@ -100,7 +100,7 @@ def test_levels_are_for_plain_notation():
     three = ef.Operator.named("M", "max", [3], 2)
     with pytest.raises(ValueError, match="plain notation takes 1 or 2 operands, found 3"):
         Algebra("x", ("0", "1"), (three,), "plain", {}, [Level(Direction.PREFIX, ("M",))])
-    with pytest.raises(ValueError, match="expected notation 'infix', 'prefix' or 'plain'"):
+    with pytest.raises(ValueError, match="expected notation 'infix', 'prefix', 'plain'"):
         Algebra("x", ("0", "1"), ef.boolean().operators[:1], "postfix")
 
 

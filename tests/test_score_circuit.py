@@ -107,8 +107,8 @@ def test_a_threshold_is_chosen_by_f1():
 def test_the_suite_is_exact_and_its_splits_do_not_overlap():
     known = models()
     assert {f"{task}/{seed}" for task in CATALOG for seed in (7520, 8739)} < known.keys()
-    assert len(known) == 32 + 3 + 2 * 11
-    for name in ("constructed/arithmetic-mod-13", "dense/arithmetic-mod-2", "dense/boolean-plain"):
+    assert len(known) == 32 + 3 + 2 * 13
+    for name in ("constructed/arithmetic-mod-13", "dense/arithmetic-mod-2", "dense/boolean-polish"):
         assert known[name]().certify().verdict == "exact"
     for make in BUILT_IN.values():
         train, test = ({str(e) for e in split(make(), which, 20)} for which in ("train", "test"))

@@ -46,7 +46,8 @@ class Algebra(Domain):
     """Values, operators on them, and how expressions are written down.
 
     notation    "infix": `(a op b)` and `(op a)`, so arities 1 and 2; "prefix": `( op a b ... )`;
-                "plain": `a op b op c` and `op a`, where precedence says what belongs together.
+                "plain": `a op b op c` and `op a`, where precedence says what belongs together;
+                "polish": `op a b ...` and "reverse-polish": `a b ... op`, where arities do.
     spellings   other ways to write a token of the vocabulary, accepted when reading.
     precedence  in plain notation only: the levels of its operators, the loosest first.
     """
@@ -127,10 +128,8 @@ class Algebra(Domain):
 
     def _check_operator(self, operator: Operator) -> None:
         where = f"algebra {self.name!r}, operator {operator.symbol!r}"
-        largest, unbounded = operator.arities[-1], operator.unbounded
-        if fault := self.notation.arity_fault(largest, unbounded):
-            found = operator.counts if unbounded else largest
-            raise ValueError(f"{where}: {fault}, found {found}; use prefix notation")
+        if fault := self.notation.arity_fault(operator.arities, operator.unbounded):
+            raise ValueError(f"{where}: {fault}, found {operator.counts}; use prefix notation")
         if isinstance(operator.table, RuleTable):
             if operator.table.n_values != len(self.values):
                 raise ValueError(
@@ -257,23 +256,31 @@ class Algebra(Domain):
 
     @cached_property
     def parenthesized(self) -> "Algebra":
-        """This algebra with all parentheses written: infix if this is plain, else itself."""
+        """This algebra with all parentheses written: infix if this is plain, prefix if it is Polish
+        or reverse Polish, else itself.
+        """
         full = self.notation.full
         if full is None:
             return self
         return Algebra(self.name, self.values, self.operators, full, self.spellings)
 
     def has_spans_of(self, other: Domain) -> bool:
-        full = self.parenthesized
         return (
-            full is not self
-            and isinstance(other, Algebra)
-            and (other.notation, other.values, other.operators)
-            == (full.notation, full.values, full.operators)
+            isinstance(other, Algebra)
+            and other.notation in self.notation.served_by
+            and other.vocabulary == self.vocabulary
+            and all(map(Operator.agrees_with, self.operators, other.operators))
         )
 
+    @cached_property
+    def declared_gates(self) -> Mapping[str, Ints]:
+        """The gates that weights have for the notation alone, with the declared numbers."""
+        return self.notation.gates(self)
+
     def layer(self, iterations: str) -> str:
-        """The name of the layer that reads its expressions: plain notation has one of its own."""
+        """The name of the layer that reads its expressions: plain and Polish notation have their
+        own.
+        """
         return self.notation.layer or iterations
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -21,6 +21,7 @@ IN_WORDS = {  # by layer
     "depth": "",
     "log": " by the logarithm",
     "plain": " in plain notation",
+    "polish": " in Polish notation",
     **{layer: f" ({words})" for layer, words in OF_OTHERS.items()},
 }
 
@@ -52,6 +53,13 @@ _BY_DEPTH = Refusal(
 )
 _WRITTEN_DOWN = Refusal("its weights are written down", "construct it instead")
 _NEEDED = Refusal("all its parentheses are needed", "leave the share out")
+_IN_PREFIX = Refusal(
+    "weights are learned from spans with their parentheses",
+    "train the same operators in prefix or infix notation, whose weights serve this one",
+)
+_NO_GRAPH = Refusal(
+    "no graph of its layer is written yet", "export the same weights for prefix notation"
+)
 
 
 def _of_others(why: str, instead: str) -> dict[str, Refusal]:
@@ -129,13 +137,17 @@ CAPABILITIES: dict[str, Capability] = {
                 "each kind of step is tried once, and the others are looked up",
                 "use the same operators in infix notation",
             ),
+            "polish": Refusal(
+                "each kind of span is tried once, and the others are looked up",
+                "use the same operators in prefix notation",
+            ),
             **_of_others("a state reaches a token by a scan, not by attention", _STEPS),
         },
     ),
     "gradients": Capability(
         "gradients through thresholds",
         "`straight_through=True`",
-        {"log": _GRADIENT, "plain": _GRADIENT, **_BOTH_WAYS},
+        {**dict.fromkeys(("log", "plain", "polish"), _GRADIENT), **_BOTH_WAYS},
     ),
     "causes": Capability(
         "causal graphs and interventions",
@@ -146,14 +158,17 @@ CAPABILITIES: dict[str, Capability] = {
     "edge attribution": Capability(
         "edge attribution",
         "`interp.methods`",
-        {"log": _GRADIENT, "plain": _GRADIENT, **_BOTH_WAYS},
+        {**dict.fromkeys(("log", "plain", "polish"), _GRADIENT), **_BOTH_WAYS},
     ),
     "linear probe": Capability(
         "linear probes",
         "`interp.methods`",
         {
             "log": Refusal("the bag of a span holds values that were composed", _GRADIENT.instead),
-            "plain": Refusal("no bag is brought to a position", _GRADIENT.instead),
+            **dict.fromkeys(
+                ("plain", "polish"),
+                Refusal("no bag is brought to a position", _GRADIENT.instead),
+            ),
             **_of_others("its bags hold what was read, and no value to look for", _STEPS),
         },
     ),
@@ -166,18 +181,37 @@ CAPABILITIES: dict[str, Capability] = {
                 "the theorems in Coq are about infix and prefix notation",
                 "weights for the same operators in infix notation are covered",
             ),
+            "polish": Refusal(
+                "the theorems in Coq are about infix and prefix notation",
+                "weights for the same operators in prefix notation are covered",
+            ),
             **_NO_THEOREM,
         },
     ),
     "samples": Capability("random texts and their scores", "`sample`, `score`"),
     "engine": Capability("the fast engine", "`eval --engine fast`, `score`", _NO_TABLES),
-    "gpu": Capability("the fast engine on a GPU", "`--device cuda`", _NO_TABLES),
-    "stages": Capability("training in stages", "`train`, `--method sure`, `sweep`", _STAGED),
+    "gpu": Capability(
+        "the fast engine on a GPU",
+        "`--device cuda`",
+        {
+            "polish": Refusal(
+                "the kernels find spans by the parentheses in the text",
+                "the engine on the CPU reads it, and so does the transformer on the GPU",
+            ),
+            **_NO_TABLES,
+        },
+    ),
+    "stages": Capability(
+        "training in stages",
+        "`train`, `--method sure`, `sweep`",
+        {"polish": _IN_PREFIX, **_STAGED},
+    ),
     "end to end": Capability(
         "training end to end",
         "`train --method end-to-end`",
         {
             "plain": Refusal(_GRADIENT.why, "the methods staged and sure learn levels, too"),
+            "polish": _IN_PREFIX,
             **_STAGED,
         },
     ),
@@ -186,6 +220,7 @@ CAPABILITIES: dict[str, Capability] = {
         "`train --method futures`; of machines over texts, also `--method beliefs`",
         {
             **dict.fromkeys(("depth", "log", "plain"), _BY_DEPTH),
+            "polish": _IN_PREFIX,
             "span-machine": Refusal("its spans are no texts", "construct it instead"),
             "little-endian": Refusal("its weights are those of integers", "train integers instead"),
             **dict.fromkeys(("square-root", "rearrange"), _WRITTEN_DOWN),
@@ -205,6 +240,7 @@ CAPABILITIES: dict[str, Capability] = {
         {
             "depth": _NEEDED,
             "log": _NEEDED,
+            "polish": Refusal("it has no parentheses", _NEEDED.instead),
             **dict.fromkeys(
                 ("machine", "little-endian", "square-root", "rearrange"),
                 Refusal("its texts have no parentheses", "leave the share out"),
@@ -222,6 +258,7 @@ CAPABILITIES: dict[str, Capability] = {
         "an iteration as a graph for other runtimes",
         "`export torch`",
         {
+            "polish": _NO_GRAPH,
             **dict.fromkeys(
                 ("integers", "little-endian", "square-root"),
                 Refusal("there is no graph of its two readings yet", _FOLDER),
@@ -232,7 +269,10 @@ CAPABILITIES: dict[str, Capability] = {
     "whole graph": Capability(
         "the whole model as a graph for other runtimes",
         "`export onnx`",
-        _of_others("such a graph gives a place among an algebra's values", _FOLDER),
+        {
+            "polish": _NO_GRAPH,
+            **_of_others("such a graph gives a place among an algebra's values", _FOLDER),
+        },
     ),
     "bench": Capability(
         "measurements beside other programs",
@@ -240,6 +280,9 @@ CAPABILITIES: dict[str, Capability] = {
         {
             "plain": Refusal(
                 "the others group by parentheses", "benchmarks/plain.py has the engine"
+            ),
+            "polish": Refusal(
+                "the others group by parentheses", "bench the same operators in infix notation"
             ),
             **_of_others(
                 "the others evaluate an algebra's expressions",

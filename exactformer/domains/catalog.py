@@ -1,4 +1,4 @@
-"""The paper's three tasks, their variants, and two in plain notation, as data."""
+"""The paper's three tasks, their variants, and some in plain and Polish notation, as data."""
 
 import hashlib
 import json
@@ -59,6 +59,18 @@ def boolean_plain() -> Algebra:
     )
 
 
+def _polish(algebra: Algebra) -> Algebra:
+    """An algebra in Polish notation."""
+    name = f"{algebra.name}-polish"
+    return Algebra(name, algebra.values, algebra.operators, "polish", algebra.spellings)
+
+
+@cache
+def boolean_polish() -> Algebra:
+    """`boolean` in Polish notation: `& 1 ~ 0`."""
+    return _polish(boolean())
+
+
 @cache
 def arithmetic(modulus: int = 10) -> Algebra:
     """Sums and products of whole numbers modulo `modulus`."""
@@ -81,6 +93,12 @@ def arithmetic(modulus: int = 10) -> Algebra:
 def arithmetic_plain() -> Algebra:
     """`arithmetic` in plain notation; `*` binds more tightly than `+`, both group from the left."""
     return _plain(arithmetic(), {}, Level("left", ["+"]), Level("left", ["*"]))
+
+
+@cache
+def arithmetic_polish() -> Algebra:
+    """`arithmetic` in Polish notation: `+ 1 * 2 3`."""
+    return _polish(arithmetic())
 
 
 Median = Literal["lower", "mean"]
@@ -152,6 +170,8 @@ BUILT_IN: dict[str, Callable[[], Algebra]] = {
     **CATALOG,
     "boolean-plain": boolean_plain,
     "arithmetic-plain": arithmetic_plain,
+    "boolean-polish": boolean_polish,
+    "arithmetic-polish": arithmetic_polish,
 }
 
 

@@ -1,7 +1,7 @@
 """An algebra of one's own, from a TOML file.
 
     name = "mod3"
-    notation = "infix"                    # or "prefix", or "plain"
+    notation = "infix"                    # or "prefix", "plain", "polish" or "reverse-polish"
     values = ["0", "1", "2"]
 
     [spellings]                           # if any: other ways to write a token
@@ -282,7 +282,7 @@ class _Section:
         if len(set(listed)) < len(listed):
             self.problems.append(f"arity: a number is there twice in {listed}")
         known = NOTATIONS.get(str(notation))
-        if known is not None and (fault := known.arity_fault(max(listed), unbounded)):
+        if known is not None and (fault := known.arity_fault(listed, unbounded)):
             self.problems.append(f"arity: {fault}, {found}")
         return sorted(set(listed)), unbounded
 

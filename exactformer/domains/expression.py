@@ -55,16 +55,17 @@ class Expression(OfDomain):
 
     @cached_property
     def parenthesized(self) -> "Expression":
-        """This expression with all parentheses that precedence implies, and no others: in infix
-        notation if this is plain, else the expression itself.
+        """This expression with all parentheses that precedence or arities imply, and no others: in
+        infix notation if this is plain, in prefix notation if it is Polish or reverse Polish, else
+        the expression itself.
         """
         ids = self.algebra.notation.tree(self)
         return self if ids is self.ids else Expression(self.algebra.parenthesized, ids)
 
     @property
     def depth(self) -> int:
-        """Depth of the nesting of spans; in plain notation, that of the fully parenthesized
-        form. It is 0 where texts have no parentheses.
+        """Depth of the nesting of spans; where not all parentheses are written, that of the fully
+        parenthesized form. It is 0 where texts are not nested.
         """
         if self.domain.token_type(OPEN) != "parenthesis":
             return 0
@@ -99,5 +100,11 @@ class Expression(OfDomain):
 
 
 def span_tokens(algebra: Algebra, operator: int, operands: Sequence[int]) -> list[int]:
-    """The tokens of a span of depth 1, in the order of the text."""
+    """The tokens of a span of depth 1 with its parentheses, as weights are shown it."""
     return [OPEN, *algebra.notation.arrange(operator, operands), CLOSE]
+
+
+def span_expression(algebra: Algebra, operator: int, operands: Sequence[int]) -> "Expression":
+    """The expression that is one span of depth 1; in plain notation with its parentheses."""
+    span = np.array(span_tokens(algebra, operator, operands), dtype=np.int16)
+    return Expression(algebra, algebra.notation.write(algebra, span, lambda size: span == OPEN))

@@ -94,9 +94,7 @@ class Grammar:
         """The message of a token that is not allowed in a state, with `{found}` to be filled in."""
         expected: list[str] = []
         if self.after_operand[state] != CLOSED:
-            values = self.algebra.values
-            few = values if len(values) <= SHOWN_VALUES else (*values[:3], "...", values[-1])
-            expected += [f"a value ({' '.join(few)})", "'('"]
+            expected += [self._value(), "'('"]
         if self.after_operator[state]:
             symbols = [self.algebra.vocabulary[t] for t in self.after_operator[state]]
             expected.append(f"{self._operators(state)} ({' '.join(symbols)})")
@@ -107,6 +105,12 @@ class Grammar:
             expected.append(whole if expected else f"{whole} after a whole expression")
         reason = self._reason(state, token) if token != UNKNOWN else None
         return f"expected {listed(expected)}, {{found}}" + (f": {reason}" if reason else "")
+
+    def _value(self) -> str:
+        """The words in a message for a value."""
+        values = self.algebra.values
+        few = values if len(values) <= SHOWN_VALUES else (*values[:3], "...", values[-1])
+        return f"a value ({' '.join(few)})"
 
     def _operators(self, state: int) -> str:
         """The words in a message for the operators that may follow in a state."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, permutations
 from types import MappingProxyType
 
 from exactformer.domains.bounds import LARGEST_ARITY, MOST_ENTRIES, require
@@ -127,6 +127,23 @@ class Operator:
 
     def __call__(self, operands: Iterable[int]) -> int:
         return self.table[self.key(operands)]
+
+    def agrees_with(self, other: "Operator") -> bool:
+        """Whether the other operator gives all that this one does: on more numbers of operands,
+        perhaps, but the same wherever this one has a value.
+        """
+        if self == other:
+            return True
+        if self.unbounded or not all(map(other.takes, self.arities)):
+            return False
+        if self.rule is not None and self.rule == other.rule:
+            return True
+        orders = permutations if other.ordered > self.ordered else lambda key: [key]
+        return all(
+            other(operands) == value
+            for key, value in self.table.items()
+            for operands in orders(key)
+        )
 
     def cases(self, n_values: int, *, every_order: bool) -> Iterator[tuple[tuple[int, ...], int]]:
         """Every choice of operands with its result: every order, or each multiset once."""

@@ -1,8 +1,9 @@
 """The oracle: evaluates an expression by definition.
 
 It shares nothing with the model: one pass from left to right with a stack, looking results up in
-the algebra's tables. In plain notation, what belongs together is found by precedence climbing. A
-program is evaluated statement by statement, each after those that it uses.
+the algebra's tables. In plain notation, what belongs together is found by precedence climbing, in
+Polish notation by the arities of operators. A program is evaluated statement by statement, each
+after those that it uses.
 """
 
 import re
@@ -19,6 +20,7 @@ from exactformer.domains.integers import NONE, Integers
 from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine
 from exactformer.domains.numerals import to_integer, to_numeral
+from exactformer.domains.polish import fold
 from exactformer.domains.program import Program
 from exactformer.domains.rearrangements import Rearrangement
 from exactformer.domains.span_machines import SpanMachine
@@ -44,6 +46,15 @@ def _by_precedence(expression: Expression) -> int:
     return climb(algebra, expression.ids.tolist(), lambda token: token - FIRST_VALUE, apply)
 
 
+def _by_arity(expression: Expression) -> int:
+    algebra, ids = expression.algebra, expression.ids.tolist()
+
+    def apply(place: int, operands: list[int]) -> int:
+        return algebra.operators[ids[place] - algebra.first_operator](operands)
+
+    return fold(algebra, ids, lambda place: ids[place] - FIRST_VALUE, apply)
+
+
 def _by_parentheses(expression: Expression) -> int:
     algebra, first_operator = expression.algebra, expression.algebra.first_operator
     enclosing: list[tuple[Operator | None, list[int]]] = []  # spans that are still open
@@ -66,7 +77,7 @@ def _by_parentheses(expression: Expression) -> int:
 
 
 # The index of the value, by what groups operators.
-ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}
+ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence, "arity": _by_arity}
 
 
 def _of_machine(expression: Expression) -> str:

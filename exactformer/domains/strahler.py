@@ -17,6 +17,7 @@ from exactformer.domains.algebra import CLOSE, OPEN
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect
 from exactformer.domains.expression import Expression
+from exactformer.domains.polish import fold
 
 
 def strahler(expression: Expression) -> int:
@@ -50,6 +51,14 @@ def _by_precedence(expression: Expression) -> int:
     return climb(expression.algebra, ids, lambda token: Segment(0), joined, enclosed).number
 
 
+def _by_arity(expression: Expression) -> int:
+    def number(place: int, operands: list[int]) -> int:
+        largest = max(operands)
+        return max(1, largest + (operands.count(largest) > 1))
+
+    return fold(expression.algebra, expression.ids.tolist(), lambda place: 0, number)
+
+
 class Segment(NamedTuple):
     """A part of a text in plain notation. If it is a run of operators of one level, `level` is that
     level, `largest` the largest number among the run's operands, and `having` how many have it.
@@ -78,4 +87,4 @@ def enclosed(group: Segment) -> Segment:
 
 
 # By what groups operators.
-ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence}
+ACCOUNTS = {"parentheses": _by_parentheses, "precedence": _by_precedence, "arity": _by_arity}

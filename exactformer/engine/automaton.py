@@ -37,6 +37,7 @@ class SpanAutomaton:
     grammar: NDArray[np.int32]  # (states,): the state of the grammar, to explain a refusal
     n_values: int
     is_group = False  # whether a text is a group without parentheses of its own
+    reads_text = True  # whether the parentheses of its spans are in a text
 
     @cached_property
     def spans(self) -> "SpanAutomaton":

@@ -26,6 +26,7 @@ from exactformer.domains.rules import count_keys, operand_keys
 from exactformer.domains.span_grammar import OpenSpan, SpanGrammar
 from exactformer.engine.automaton import REFUSED, TOP, Keys, SpanAutomaton, SpanValues
 from exactformer.engine.plain import plain_automaton
+from exactformer.engine.polish import PolishAutomaton
 
 MOST_KEYS = MOST_CASES  # of one operator
 
@@ -169,8 +170,14 @@ def _merge_rows(rows: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.
     return merged, np.unique(merged, return_index=True)[1]
 
 
+def _polish_automaton(algebra: Algebra, span_values: SpanValues) -> PolishAutomaton:
+    spans = _Builder(algebra, span_values).build()
+    return PolishAutomaton(spans.step, spans.value, spans.grammar, spans.n_values, algebra)
+
+
 # By the layer that reads the domain.
 AUTOMATA: dict[str, Callable[[Algebra, SpanValues], SpanAutomaton]] = {
     "depth": lambda algebra, span_values: _Builder(algebra, span_values).build(),
     "plain": plain_automaton,
+    "polish": _polish_automaton,
 }

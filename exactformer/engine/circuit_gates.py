@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
 from exactformer.domains.belonging import algebra_of
 from exactformer.domains.domain import Domain, Ids
-from exactformer.domains.expression import Expression, span_tokens
+from exactformer.domains.expression import Expression, span_expression
 from exactformer.domains.program import WIRE, Program
 from exactformer.engine.automaton import SpanAutomaton
 from exactformer.engine.build import every_key
@@ -56,9 +56,8 @@ def operator_tables(automaton: SpanAutomaton, algebra: Algebra) -> NDArray[np.ui
             bits = 0
             for i, key in enumerate(every_key(2, arity, True)[:, ::-1].tolist()):
                 token = algebra.first_operator + number
-                value = automaton.run(
-                    span_tokens(algebra, token, [FIRST_VALUE + operand for operand in key])
-                )
+                span = span_expression(algebra, token, [FIRST_VALUE + i for i in key])
+                value = automaton.run(span.ids.tolist())
                 assert value is not None, "a span of an operator's own arity is well formed"
                 bits |= value << i
             tables[number, arity] = bits
@@ -217,6 +216,7 @@ def _depends(table: int, wires: int, j: int) -> bool:
 def _parenthesized(domain: Domain, side: Ids) -> list[int]:
     """The tokens of a right side with parentheses around every span."""
     tree = Expression(domain, np.where(side == WIRE, FIRST_VALUE, side)).parenthesized.ids
-    # But for parentheses, both have the same tokens in the same order.
-    tokens = iter(side[(side != OPEN) & (side != CLOSE)].tolist())
-    return [token if token in (OPEN, CLOSE) else next(tokens) for token in tree.tolist()]
+    # Parentheses are there, and operators may have moved, but operands stay in their order.
+    first = algebra_of(domain).first_operator
+    operands = iter(side[(side == WIRE) | (side >= FIRST_VALUE) & (side < first)].tolist())
+    return [next(operands) if FIRST_VALUE <= token < first else token for token in tree.tolist()]

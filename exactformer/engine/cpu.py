@@ -20,6 +20,7 @@ from exactformer.domains.formats.labelled import read_tsv_row
 from exactformer.domains.grammar import CLOSED, UNKNOWN, Grammar
 from exactformer.domains.syntax import describe, parse
 from exactformer.engine.automaton import REFUSED, TOO_WIDE, TOP, SpanAutomaton
+from exactformer.engine.brackets import with_brackets
 from exactformer.engine.lexer import NO_LEXER, lexer_of
 from exactformer.engine.readers import Bytes, Reader, read_shared
 from exactformer.engine.rows import Numbers, Read, Rows, line_of, read_rows, read_tokens
@@ -38,7 +39,7 @@ class CpuEngine:
 
     def __init__(self, automaton: SpanAutomaton, algebra: Algebra) -> None:
         self.automaton, self.algebra = automaton, algebra
-        lexer = lexer_of(algebra)
+        lexer = lexer_of(algebra) if automaton.reads_text else NO_LEXER
         self.reads_bytes, self.look_ahead = lexer is not NO_LEXER, lexer.look_ahead
         square = "[" in algebra.spellings
         packed = algebra.packs and not square and _knows_before_operand(algebra.grammar)
@@ -76,6 +77,8 @@ class CpuEngine:
         ids: NDArray[np.int16] | None = None,
     ) -> Numbers:
         """The value index of each expression, from tokens, with the arguments of `read_tokens`."""
+        if not self.automaton.reads_text:
+            tokens, ends = with_brackets(self.algebra, tokens, ends)
         numbers = read_tokens(self.tables, tokens, ends, ids)
         if (numbers < 0).any():  # though an expression is well formed
             raise ValueError(TOO_WIDE)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from exactformer.certify import Certificate, certify, findings
 from exactformer.domains.belonging import algebra_of
+from exactformer.domains.capabilities import require_capability
 from exactformer.domains.domain import Domain
 from exactformer.model.construct import MAKERS
 from exactformer.model.iterations import Iterations, check_iterations
@@ -77,6 +78,7 @@ class Loaded:
             algebra, device = algebra_of(self.domain), self.weights.device
             if device.type == "cpu":
                 return CpuEngine(automaton, algebra)
+            require_capability("gpu", self.domain)
             return DeviceEngine(automaton, algebra, device)
         except ValueError as error:
             return str(error)

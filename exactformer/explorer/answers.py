@@ -66,6 +66,8 @@ EXAMPLES = {  # the paper's, where a task is its own; any other starts with a ra
     "listops": "( MAX ( MIN 8 3 5 ) ( SM 4 7 6 ) )",
     "boolean-plain": "~(1&0)&1|0&~~(1|0)",
     "arithmetic-plain": "1+2*3+4*(5+6)*7",
+    "boolean-polish": "& | 1 0 ~ & 1 ~ ~ 1",
+    "arithmetic-polish": "+ * + 1 2 + 3 4 * 5 + 6 7",
     "folds": "(DIFF 9 (LAST 4 5 6) (MAX 1 (SM 2 3)))",
     "integers": "(123+(45*678))",
     "compute-sqrt": "1101",
@@ -77,6 +79,8 @@ PROGRAMS = {  # a half adder; and names that are used more than once
     "listops": "most = [ MAX a b last ];\na = [ MIN b 8 ];\nb = [ SM 4 7 6 ];\nlast = [ SM a b ];",
     "boolean-plain": "sum = (a|b)&~carry;\ncarry = a&b;\na = 1;\nb = 0;",
     "arithmetic-plain": "y = x*x + 3*x + 1;\nx = 2 + 5;",
+    "boolean-polish": "sum = & | a b ~ carry;\ncarry = & a b;\na = 1;\nb = 0;",
+    "arithmetic-polish": "y = + * x x * 3 x;\nx = + 2 5;",
 }
 EXAMPLE_STATEMENTS = 6
 

@@ -67,6 +67,8 @@ TEXTS = {  # by layer
 weight-shared layer, which is applied until no parenthesis is left""",
     "plain": """expressions in plain notation, with precedence, of any length. It has one
 weight-shared layer, which is applied until a single value is left""",
+    "polish": """expressions in Polish notation, in which arities say what belongs together, of any
+length. It has one weight-shared layer, which is applied until a single value is left""",
     "machine": """texts that a machine reads, of any length. It has one layer, which is applied once
 and finds the state that arrives at each symbol""",
     "span-machine": """texts of spans that a machine reads, of any depth and length. It has one

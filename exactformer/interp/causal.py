@@ -10,6 +10,7 @@ Parentheses are no nodes: they decide on the edges. What is written depends on t
              that have the same number are composed in that iteration, and never written
     plain    the same, at its first token. A run of operators of one level is one span, and so is
              all that has parentheses of its own
+    polish   as by the logarithm
 
 The graph is a tree, so all that an intervention does is known: `effect` says what the answer
 becomes when one node is set to anything else. It is found from the algebra's tables alone; the
@@ -28,6 +29,7 @@ from exactformer.domains.capabilities import require_capability
 from exactformer.domains.climbing import Applied, climb
 from exactformer.domains.data import expect, listed
 from exactformer.domains.expression import EMPTY, Expression
+from exactformer.domains.polish import fold
 from exactformer.domains.strahler import Segment, enclosed, joined
 from exactformer.model.iterations import Iterations, check_iterations
 
@@ -256,10 +258,12 @@ def _by_depth(expression: Expression) -> Subexpressions:
 
 
 def _by_logarithm(expression: Expression) -> Subexpressions:
-    def number(numbers: list[int], nesting: int) -> int:
-        return max(1, max(numbers) + (numbers.count(max(numbers)) > 1))
+    return _parenthesized(expression, lambda numbers, nesting: _number(numbers))
 
-    return _parenthesized(expression, number)
+
+def _number(numbers: list[int]) -> int:
+    """The Horton-Strahler number of a span, by those of its operands."""
+    return max(1, max(numbers) + (numbers.count(max(numbers)) > 1))
 
 
 def _by_precedence(expression: Expression) -> Subexpressions:
@@ -300,8 +304,28 @@ def _by_precedence(expression: Expression) -> Subexpressions:
     return parts
 
 
+def _by_arity(expression: Expression) -> Subexpressions:
+    algebra, ids, parts = expression.algebra, expression.ids.tolist(), {}
+
+    def read(place: int) -> int:
+        parts[place] = _read(place, ids[place])
+        return place
+
+    def apply(place: int, operands: list[int]) -> int:
+        held = [parts[operand] for operand in operands]
+        value = algebra.operators[ids[place] - algebra.first_operator]([p.value for p in held])
+        node = Node(_number([part.node.iteration for part in held]), place)
+        first, last = min(place, held[0].first), max(place, held[-1].last)
+        parts[place] = Subexpression(tuple(operands), value, node, first, last)
+        return place
+
+    fold(algebra, ids, read, apply)
+    return parts
+
+
 PARTS: dict[str, Callable[[Expression], Subexpressions]] = {  # by layer
     "depth": _by_depth,
     "log": _by_logarithm,
     "plain": _by_precedence,
+    "polish": _by_arity,
 }

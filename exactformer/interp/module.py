@@ -182,9 +182,9 @@ class Run:
     Tensors have no axis of a batch. In the paper's layer A is (n, 2); P, ids and R are (n,); the
     attention pattern, if it was asked for, is (n, n); H is (n, S*D); Z, Y and X are (n, D). In the
     other layers P and X are so, too, and the rest is span by span, as the glossaries of
-    `speculate.py` and `precedence.py` say; docs/interp.md has the shapes. In plain notation A has
-    a row for each implied parenthesis, too. `cache[0, "X"]` is the state before the first
-    iteration.
+    `speculate.py`, `precedence.py` and `polish.py` say; docs/interp.md has the shapes. In plain and
+    Polish notation A has a row for each implied parenthesis, too. `cache[0, "X"]` is the state
+    before the first iteration.
     """
 
     value: str | None  # None where it ends with anything but a single value

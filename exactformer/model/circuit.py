@@ -54,7 +54,7 @@ class Feedforward(Protocol):
 class Weights(Gated):
     """Everything that is learned or written down. `E`, if any, has the dense vector of each token
     as a row; its rows are orthonormal. `G_R` is there if `f` has more than one slot. `G_L` and
-    `directions` are for plain notation (`levels.py`).
+    `directions` are for plain notation (`levels.py`), `G_A` and `side` for Polish (`polish.py`).
     """
 
     G_PE: Tensor
@@ -65,6 +65,8 @@ class Weights(Gated):
     G_R: Tensor | None = None
     G_L: Tensor | None = None
     directions: Tensor | None = None
+    G_A: Tensor | None = None
+    side: Tensor | None = None
 
     def __post_init__(self) -> None:
         if (self.G_R is None) != (self.f.slots == 1):
@@ -73,6 +75,8 @@ class Weights(Gated):
             raise ValueError(f"a feedforward of {slots} does not go with {gate}")
         if (self.G_L is None) != (self.directions is None):
             raise ValueError("expected a gate of levels with directions, or neither")
+        if (self.G_A is None) != (self.side is None):
+            raise ValueError("expected a gate of arities with a side, or neither")
 
     def to_dense(self, Y: Float[Tensor, "... n D"]) -> Float[Tensor, "... n D"]:
         """One-hot rows times E, in float64."""

@@ -84,21 +84,20 @@ def _first_feedforward(algebra: Algebra) -> tuple[str, Feedforward]:
 
 def assemble(algebra: Algebra, f: Feedforward) -> Weights:
     """Weights with the paper's gate and routing and this feedforward, a rank gate if the
-    feedforward has slots, and in plain notation the declared levels.
+    feedforward has slots, and the gates that the notation declares.
     """
     W_Q, W_K = routing(algebra)
     G_R = rank_gate(algebra) if f.slots > 1 else None
     weights = Weights(gate(algebra), W_Q, W_K, f, G_R=G_R)
-    return declared(algebra, weights) if algebra.precedence else weights
+    return declared(algebra, weights)
 
 
 def declared(algebra: Algebra, weights: Weights) -> Weights:
-    """Add the levels and directions that an algebra declares, so that weights for fully
-    parenthesized expressions serve plain notation.
+    """Add the gates that an algebra declares for its notation, so that weights for fully
+    parenthesized expressions serve one without parentheses.
     """
-    levels = (algebra.declared_levels, algebra.declared_directions)
-    G_L, directions = (torch.tensor(part, device=weights.device) for part in levels)
-    return replace(weights, G_L=G_L, directions=directions)
+    gates = algebra.declared_gates.items()
+    return replace(weights, **{n: torch.tensor(g, device=weights.device) for n, g in gates})
 
 
 def gate(algebra: Algebra) -> Tensor:

@@ -3,7 +3,8 @@ fast.
 
 "depth" is the paper's layer (`circuit.py`): one iteration for each level. "log" is the logarithmic
 layer (`speculate.py`), which tries each value in each position. Plain notation has one layer
-(`precedence.py`), whose iterations are of the second kind, whatever is chosen.
+(`precedence.py`), and so has Polish notation (`polish.py`); their iterations are of the second
+kind, whatever is chosen.
 """
 
 from collections.abc import Callable
@@ -66,6 +67,7 @@ COSTS: dict[str, Cost] = {  # by layer
     "depth": Cost(lambda expression: expression.depth, lambda expression: 0),
     "log": _BY_LOGARITHM,
     "plain": _BY_LOGARITHM,
+    "polish": _BY_LOGARITHM,
     "machine": Cost(lambda text: 1, _states),
     "span-machine": Cost(_innermost_spans, _states),
     "integers": _OF_INTEGERS,

@@ -17,6 +17,7 @@ from exactformer.model import (
     circuit,
     integers,
     machine,
+    polish,
     precedence,
     rearrange,
     span_machine,
@@ -74,6 +75,12 @@ def _in_plain_notation(
     return precedence.steps(X, weights, len(algebra_of(domain).values), tap)
 
 
+def _in_polish_notation(
+    X: Tensor, inside: Tensor, weights: Weights, domain: Domain, tap: Tap = NO_TAP
+) -> Iterator[Reduced]:
+    return polish.steps(X, weights, len(algebra_of(domain).values), tap)
+
+
 _OF_INTEGERS = Layer(
     integers.steps,
     taps=("A", "P", "ids", "place", "goes_on", "H", "F", "u", "Y", "H_2", "u_2", "Y_2", "X"),
@@ -96,6 +103,11 @@ LAYERS: dict[str, Layer] = {
         _in_plain_notation,
         taps=("A", "c", "M", "u", "top", "P", "Y", "X"),
         flat=frozenset({"c", "M", "u", "top", "Y"}),
+    ),
+    "polish": Layer(
+        _in_polish_notation,
+        taps=("A", "F", "u", "top", "P", "Y", "X"),
+        flat=frozenset({"F", "u", "top", "Y"}),
     ),
     "machine": Layer(
         machine.steps,

@@ -98,10 +98,12 @@ def levels_of(weights: Weights) -> Levels:
     prefix, binary, behind = (torch.searchsorted(steps, part) for part in (prefix, binary, behind))
     from_left = torch.zeros_like(steps, dtype=torch.bool)
     from_left[binary[is_left]] = True
-    return Levels(prefix, binary, behind, from_left, _counted(weights.G_PE), len(steps) - 1)
+    return Levels(
+        prefix, binary, behind, from_left, counts_parentheses(weights.G_PE), len(steps) - 1
+    )
 
 
-def _counted(G_PE: Float[Tensor, " D"]) -> Bool[Tensor, " D"]:
+def counts_parentheses(G_PE: Float[Tensor, " D"]) -> Bool[Tensor, " D"]:
     """Whether the depth gate has the right value for each token. If it is wrong for a parenthesis
     it counts as wrong for all, since every expression with an operator has implied parentheses.
     """

@@ -80,6 +80,7 @@ def write_dataset(
 WRITTEN = {  # by layer
     "depth": "Fully parenthesized random",
     "plain": "Random plain",
+    "polish": "Random bracketless",
     "span-machine": "Random nested",
     "integers": "Fully parenthesized random",
 }

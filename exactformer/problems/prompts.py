@@ -4,10 +4,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from exactformer.domains.algebra import Algebra, Operator
+from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
 from exactformer.domains.catalog import LISTOPS_RULES, is_built_in
 from exactformer.domains.data import listed
 from exactformer.domains.domain import Domain
+from exactformer.domains.expression import span_expression
 from exactformer.domains.integers import NONE, Integers
 from exactformer.domains.machines import NO_STATE
 from exactformer.domains.span_machines import SpanMachine
@@ -148,7 +149,9 @@ def _spelled_out(algebra: Algebra, operator: Operator) -> str:
     cases = []
     if not operator.unbounded:
         for operands, result in operator.cases(len(algebra.values), every_order=operator.ordered):
-            words = algebra.notation.arrange(operator.symbol, [algebra.values[i] for i in operands])
+            token = algebra.token_ids[operator.symbol]
+            span = span_expression(algebra, token, [FIRST_VALUE + i for i in operands])
+            words = [algebra.vocabulary[i] for i in span.ids.tolist() if i >= FIRST_VALUE]
             cases.append(f"{' '.join(words)} = {algebra.values[result]}")
             if len(cases) > MOST_LISTED:
                 break

@@ -7,11 +7,17 @@ from typing import Any
 from exactformer.domains.algebra import Algebra
 from exactformer.domains.data import listed
 from exactformer.domains.domain import Domain
-from exactformer.model import precedence, speculate
+from exactformer.model import polish, precedence, speculate
 from exactformer.trace.shown import EMPTY_POSITION, Explained
 
 HOLE = "□"  # an inner span, in the text of the one around it
-SHOWN_AS = {"levels": "level", "numbers": "span", "state": "after"}  # fields whose rows are others
+SHOWN_AS = {  # fields whose rows have another name
+    "levels": "level",
+    "counts": "count",
+    "heights": "height",
+    "numbers": "span",
+    "state": "after",
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +26,7 @@ class TracedSpan:
 
     number: int  # from 1, in the order of the text
     text: str  # its tokens, with HOLE for each inner span
-    start: int  # position of its `(`
+    start: int  # position of its `(`; where none is written, of its first token or its operator
     inner: list[int]  # numbers of the inner spans
     map: dict[str, str | None] | None  # F: what it is worth by the value of its one inner span
     value: str | None  # u; None while it waits
@@ -120,7 +126,7 @@ def spread(numbers: dict[int, int], n: int) -> list[int]:
     return [numbers.get(position, 0) for position in range(n)]
 
 
-def held_by(step: speculate.Step | precedence.Step) -> list[list[tuple[int, bool]]]:
+def held_by(step: speculate.Step | precedence.Step | polish.Step) -> list[list[tuple[int, bool]]]:
     """The entries of each span: their positions, and whether they are holes."""
     held: list[list[tuple[int, bool]]] = [[] for _ in step.holes]
     for place, is_hole, number in zip(*(part.tolist() for part in step.entries[:3]), strict=True):

@@ -60,6 +60,10 @@ each operator by itself, as a span of the infix notation: those are the cases th
 which operators belong together. `levels.py` has the conditions on levels and directions, and why
 they suffice.
 
+In Polish and reverse Polish notation the layer counts the parentheses that arities stand for, and
+shows the weights spans of the prefix notation: those are the cases then. `arities.py` says which
+gate and which side find the spans, and why these and no others do.
+
 Which of this is a theorem. `proof/` has it in Coq, with nothing admitted: the mask, the clusters,
 what is received, one iteration and the whole run (`ReductionMask.mask_is_deepest_spans`,
 `Clusters.by_number_is_by_run`, `TypedAttention.received_is_a_bag`, `NextState.next_state`,
@@ -67,9 +71,9 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 (`RoutedSums.v`, `PerceptronRounding.v`) and all of it together for the running model
 (`RunningModel.v`), the same values from the logarithmic layer (`LogarithmicChecked.v`), the
 rules of the units (`Units.v`), and the answers of machines over texts (`MachineChecked.v`).
-`proof/README.md` has the statements, and says what is not proved: plain notation, dense vectors in
-narrow formats, the units' read-out inside the model, the rules `product` and `last`, machines over
-spans and integers. `exactformer verify --kernel` asks the checker extracted from it.
+`proof/README.md` has the statements, and says what is not proved: plain and Polish notation, dense
+vectors in narrow formats, the units' read-out inside the model, the rules `product` and `last`,
+machines over spans and integers. `exactformer verify --kernel` asks the checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder but for `coq.py`, and numpy's and Python's whole numbers under it;
@@ -81,14 +85,16 @@ The trusted base. Whoever accepts a proof trusts these, and nothing else of this
     says, on a torch that adds, multiplies, compares and indexes correctly (`tests/` compare them
     with brute force and with other settings, `attacks/` on other machines); for iterations by the
     logarithm, the same of `model/speculate.py`, `scan.py` and `alike.py`, and for plain notation
-    also of `model/levels.py` and `precedence.py`; for machines of `model/reading.py`, `scan.py`,
-    `machine.py` and `span_machine.py` instead, and for rearrangements of `reading.py` and
-    `rearrange.py`, for integers and roots of `reading.py`, `integers.py` and `square_root.py`;
+    also of `model/levels.py` and `precedence.py`, for Polish notation also of `model/polish.py`;
+    for machines of `model/reading.py`, `scan.py`, `machine.py` and `span_machine.py` instead, and
+    for rearrangements of `reading.py` and `rearrange.py`, for integers and roots of `reading.py`,
+    `integers.py` and `square_root.py`;
   - the parser, `domains/syntax.py` and `domains/grammar.py`, for what a text means, and in plain
-    notation `domains/plain_grammar.py`; for machines `domains/machines.py` and `span_machines.py`,
-    which also say what a definition means, and `machine_catalog.py` for built-in names; for
-    rearrangements `domains/rearrangements.py` and `rearrangement_catalog.py`, for numbers
-    `integers.py`, `little_endian.py` and `square_roots.py` there.
+    notation `domains/plain_grammar.py`, in Polish notation `polish_grammar.py` and `polish.py`; for
+    machines `domains/machines.py` and `span_machines.py`, which also say what a definition means,
+    and `machine_catalog.py` for built-in names; for rearrangements `domains/rearrangements.py` and
+    `rearrangement_catalog.py`, for numbers `integers.py`, `little_endian.py` and `square_roots.py`
+    there.
 The engine adds `engine/`. Its tables are read off the weights by running them or, where the same
 weights were certified before, built of the algebra's values, which are the same by the certificate;
 tests and attacks compare it with the parser and the model. Training, the search for

@@ -17,6 +17,7 @@ from exactformer.domains.span_machines import SpanMachine
 from exactformer.domains.square_roots import SquareRoot
 from exactformer.domains.units import slots_of
 from exactformer.verify import integers, machine, rearrangements, square_roots
+from exactformer.verify.arities import check_arities
 from exactformer.verify.findings import Findings
 from exactformer.verify.levels import check_levels
 from exactformer.verify.rounding import EXACT_INTEGER, SUBNORMAL, Outputs, perceptrons, reads_back
@@ -69,10 +70,13 @@ def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings
     conditions |= findings.pop("conditions")
     if "E" in arrays:
         conditions["dense vectors read back as their tokens"] = reads_back(arrays["E"])
-    if algebra.precedence:
+    if "G_L" in arrays:
         findings["grouping"] = check_levels(algebra, arrays)
         name = "operators group as declared, or otherwise without a difference"
         conditions[name] = not findings["grouping"].wrong
+    if "G_A" in arrays:
+        counted, findings["wrong_counts"] = check_arities(algebra, arrays)
+        conditions |= counted
     return Findings(algebra, conditions, **findings)
 
 

@@ -22,6 +22,7 @@ class Findings(OfDomain):
     most_operands: dict[str, int] | None = None  # operands of one span, by format; None: all
     checked: str = "rows"  # or units, which are not rows of cases
     grouping: Grouping | None = None  # by the gate of levels, in plain notation
+    wrong_counts: tuple[Fault, ...] = ()  # by the gate of arities, in Polish notation
 
     @property
     def exact(self) -> bool:
@@ -35,5 +36,6 @@ class Findings(OfDomain):
     @property
     def suspects(self) -> list[tuple[int, ...]]:
         """Token ids of the expressions that what is wrong is likely to show in."""
-        faults = (*self.wrong_rows, *(self.grouping.wrong if self.grouping else ()))
+        grouped = self.grouping.wrong if self.grouping else ()
+        faults = (*self.wrong_rows, *grouped, *self.wrong_counts)
         return [fault.ids for fault in faults if fault.ids]

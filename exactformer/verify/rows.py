@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN, Algebra
-from exactformer.domains.expression import span_tokens
+from exactformer.domains.expression import span_expression
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ def wrong_rows(
         operands, operator = cases.operands[case], int(cases.operator[case])
         shown = " ".join(algebra.values[i] for i in operands)
         label = f"{algebra.vocabulary[token]} in {algebra.vocabulary[operator]} of {shown}"
-        ids = span_tokens(algebra, operator, [FIRST_VALUE + i for i in operands])
-        wrong.append(Fault(label, tuple(ids)))
+        shows = span_expression(algebra, operator, [FIRST_VALUE + i for i in operands])
+        wrong.append(Fault(label, tuple(shows.ids.tolist())))
     return tuple(wrong)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import FIRST_VALUE, Algebra, Operator
-from exactformer.domains.expression import span_tokens
+from exactformer.domains.expression import span_expression
 from exactformer.domains.rules import operand_keys
 from exactformer.domains.units import slots_of, units_of
 from exactformer.verify.rows import Fault
@@ -60,8 +60,9 @@ def wrong_lists(algebra: Algebra, arrays: Arrays) -> tuple[Fault, ...]:
             if _evaluate(algebra, arrays, o, operands) != FIRST_VALUE + operator(operands):
                 shown = " ".join(algebra.values[i] for i in operands[:10])
                 more = " ..." if operands[10:] else ""
-                ids = span_tokens(algebra, token, [FIRST_VALUE + i for i in operands])
-                wrong.append(Fault(f"{operator.symbol} of {shown}{more}", tuple(ids)))
+                shows = span_expression(algebra, token, [FIRST_VALUE + i for i in operands])
+                label = f"{operator.symbol} of {shown}{more}"
+                wrong.append(Fault(label, tuple(shows.ids.tolist())))
     return tuple(wrong)
 
 

@@ -71,13 +71,13 @@ def _missing(name: str, domain: str | None) -> ValueError:
 
 def read_weights(name: str | Path, domain: Domain | None = None) -> WeightFile:
     """Read weights by name; a ValueError if they are for another domain than the given one.
-    Weights for the same operators in infix notation serve plain notation, with the declared levels.
+    Weights for the same operators with parentheses serve notations that leave these out, with the
+    declared gates.
     """
     file = WeightFile.read(find_weights(name, domain.name if domain else None))
     if domain and domain.has_spans_of(file.domain):
-        algebra = algebra_of(domain)
-        levels = stored(G_L=algebra.declared_levels, directions=algebra.declared_directions)
-        return WeightFile(domain, file.arrays | levels, file.activation, file.origin)
+        gates = stored(**algebra_of(domain).declared_gates)
+        return WeightFile(domain, file.arrays | gates, file.activation, file.origin)
     if domain and file.domain != domain:
         raise ValueError(
             f"{name} holds weights for {file.domain.name!r}, not for this {domain.name!r}"

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from exactformer.domains.algebra import Algebra
-from exactformer.domains.bounds import MOST_CASES, MOST_HIDDEN, MOST_OPERATORS, MOST_STATES, require
+from exactformer.domains.bounds import (
+    LARGEST_ARITY,
+    MOST_CASES,
+    MOST_HIDDEN,
+    MOST_OPERATORS,
+    MOST_STATES,
+    require,
+)
 from exactformer.domains.integers import Integers
 from exactformer.domains.little_endian import LittleEndian
 from exactformer.domains.machines import Machine, ReadByMachine
@@ -53,7 +60,10 @@ ALGEBRA_GATES = {  # the tensors of `Weights` in `model/circuit.py`
     "E": TensorSpec("D D", "float32", optional=True),
     "G_L": TensorSpec("2 D", "int16", "int64", logits="2 D digits", optional=True),
     "directions": TensorSpec("levels", "int16", "int64", logits="levels", optional=True),
+    "G_A": TensorSpec("D", "int16", "int64", optional=True),
+    "side": TensorSpec("1", "int8", "int64", optional=True),
 }
+OF_NOTATIONS = ("G_L", "directions", "G_A", "side")  # there if the notation has such a gate
 FEEDFORWARDS = {  # by kind, in the order of the fields in `model/feedforward.py`
     "perceptron": {
         "W_1": TensorSpec("S*D m", "float32"),
@@ -113,12 +123,12 @@ def _algebra_sizes(algebra: Algebra, arrays: Arrays) -> Sizes:
     """The sizes of tensors for an algebra; with a rank gate the feedforward has two slots or more,
     each of which has an input for every token.
     """
-    for name in ("G_L", "directions"):
-        if (found := name in arrays) != bool(algebra.precedence):
+    for name in OF_NOTATIONS:
+        if (found := name in arrays) != (name in algebra.declared_gates):
             there = "there is one" if found else "there is none"
             raise ValueError(f"tensor {name}: {algebra.notation} notation, and {there}")
     D = len(algebra.vocabulary)
-    sizes = {"2": 2, "D": D, "operators": len(algebra.operators)}
+    sizes = {"1": 1, "2": 2, "D": D, "operators": len(algebra.operators)}
     if "G_R" not in arrays:
         return sizes | {"S*D": D}
     name, spec = next(iter(FEEDFORWARDS[feedforward_of(arrays)].items()))
@@ -130,8 +140,16 @@ def _algebra_sizes(algebra: Algebra, arrays: Arrays) -> Sizes:
     return sizes | {"S*D": slots * D}
 
 
-def _check_levels(algebra: Algebra, arrays: Arrays) -> None:
-    """Check that there is a level for each use of an operator, and a direction for each level."""
+def _check_gates(algebra: Algebra, arrays: Arrays) -> None:
+    """Check the gates of notations: that there is a level for each use of an operator, and a
+    direction for each level; that counts of operands and the side are such.
+    """
+    if "G_A" in arrays:
+        G_A, side = arrays["G_A"], arrays["side"]
+        if (G_A < -1).any() or (G_A >= LARGEST_ARITY).any():
+            raise ValueError(f"tensor G_A: expected numbers from -1 to {LARGEST_ARITY - 1}")
+        if abs(side[0]) != 1:
+            raise ValueError(f"tensor side: expected 1 or -1, found {side[0]}")
     if "G_L" not in arrays:
         return
     G_L, directions = arrays["G_L"], arrays["directions"]
@@ -199,7 +217,7 @@ def _machine_sizes(machine: ReadByMachine | Integers | SquareRoot, arrays: Array
 
 
 CONTENTS = {  # by kind
-    Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_levels),
+    Algebra.kind: Contents(ALGEBRA_GATES, _algebra_sizes, _check_gates),
     Machine.kind: Contents(MACHINE_GATES, _machine_sizes, lambda machine, arrays: None),
     SpanMachine.kind: Contents(SPAN_MACHINE_GATES, _machine_sizes, lambda domain, arrays: None),
     Integers.kind: Contents(INTEGER_GATES, _integer_sizes, lambda domain, arrays: None),

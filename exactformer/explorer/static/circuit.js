@@ -6,7 +6,7 @@ function circuitOf({ tokens, parenthesized }, vocabulary, inPlace) {
   const nodes = new Map();
   const belongs = new Map(); // position of any token to that of its node
   const open = [{ inputs: [], parts: [] }];
-  const places = inPlace ? [...tokens.keys()] : placesInPlain(tokens, parenthesized);
+  const places = inPlace ? [...tokens.keys()] : placesInText(tokens, parenthesized, vocabulary);
   parenthesized.forEach((symbol, i) => {
     const position = places[i];
     if (symbol === "(") {
@@ -43,12 +43,28 @@ function circuitOf({ tokens, parenthesized }, vocabulary, inPlace) {
   return { nodes, belongs, leaves, levels, symbols: inPlace ? null : tokens };
 }
 
-/** Where the tokens of a parenthesized text stand in the plain one: parentheses, nowhere. */
-function placesInPlain(tokens, parenthesized) {
+/** Where the tokens of a parenthesized text stand in the one that was read: parentheses, nowhere, and
+ * operators behind their operands where that one is in reverse Polish notation. */
+function placesInText(tokens, parenthesized, vocabulary) {
   const isParenthesis = (symbol) => symbol === "(" || symbol === ")";
+  const isOperator = (symbol) => vocabulary.kind(symbol) === "operator";
   const own = [...tokens.keys()].filter((position) => !isParenthesis(tokens[position]));
+  const places = parenthesized.map(() => null);
+  const behind = []; // of each open span, the operator that is yet to come
   let next = 0;
-  return parenthesized.map((symbol) => (isParenthesis(symbol) ? null : own[next++]));
+  parenthesized.forEach((symbol, i) => {
+    if (symbol === "(") {
+      behind.push(null);
+    } else if (symbol === ")") {
+      const operator = behind.pop();
+      if (operator !== null) places[operator] = own[next++];
+    } else if (isOperator(symbol) && !isOperator(tokens[own[next]])) {
+      behind[behind.length - 1] = i;
+    } else if (symbol !== EMPTY) {
+      places[i] = own[next++];
+    }
+  });
+  return places;
 }
 
 /** From where to where each node reaches, the parentheses around it included. */

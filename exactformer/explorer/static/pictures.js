@@ -59,4 +59,11 @@ const PICTURES = {
     facts: (...asked) => spanFacts(levelFacts, ...asked),
     halts: "No operator is left, so it halts",
   },
+  polish: {
+    ...BY_SPANS,
+    depths: (step) => step.heights.map((height) => height ?? 0),
+    stages: (step) => spanStages(step, polishStages(step), "F"),
+    facts: (...asked) => spanFacts(heightFacts, ...asked),
+    halts: "No operator is left, so it halts",
+  },
 };

@@ -21,6 +21,12 @@ function levelFacts(step, place) {
   ];
 }
 
+function heightFacts(step, place) {
+  if (step.counts[place] === null) return [];
+  const counted = `${step.counts[place]}, at the height ${step.heights[place]}`;
+  return fact("counted", counted);
+}
+
 /** `about` gives the facts that a position has by itself. */
 function spanFacts(about, step, place, vocabulary) {
   const known = about(step, place);

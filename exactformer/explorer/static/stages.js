@@ -111,7 +111,7 @@ function rankStage(step) {
   };
 }
 
-/** The logarithmic layer, and the one for plain notation. `reasons`: why spans are where they are;
+/** The logarithmic layer, and those for plain and Polish notation. `reasons`: why spans are where they are;
  * `maps`: the symbol of a span's map. */
 function spanStages(step, reasons, maps) {
   return [
@@ -172,6 +172,29 @@ function plainStages(step) {
       height: 56,
       caption: "counted, not written: before a token, and after it",
       draw: countedParentheses,
+    },
+  ];
+}
+
+/** In Polish notation: why spans are where they are, without a parenthesis. */
+function polishStages(step) {
+  const read = step.counts.map((count) => count !== null);
+  return [
+    {
+      name: "counts",
+      title: "Operands less one",
+      equation: "g",
+      height: 40,
+      caption: "by the arity gate: -1 for a value",
+      draw: (area) => numbers(area, step.counts.map((count) => count ?? ""), read),
+    },
+    {
+      name: "heights",
+      title: "Heights",
+      equation: "h",
+      height: 40,
+      caption: "sum of the counts read before: an operator's last operand has its own",
+      draw: (area) => numbers(area, step.heights.map((height) => height ?? ""), read),
     },
   ];
 }
