@@ -9,6 +9,7 @@ import torch
 
 import exactformer as ef
 from exactformer.domains.integers import integers
+from exactformer.domains.little_endian import binary_addition
 from exactformer.domains.machine_catalog import folds, parity
 from exactformer.domains.rearrangement_catalog import bucket_sort
 from exactformer.domains.square_roots import compute_sqrt
@@ -150,7 +151,7 @@ def test_depth_counts_in_plain_notation_are_of_the_text_with_its_implied_parenth
 
 
 def test_every_layer_is_named_by_some_domain():
-    others = (parity(), folds(), integers(), bucket_sort(), compute_sqrt())
+    others = (parity(), folds(), integers(), binary_addition(), bucket_sort(), compute_sqrt())
     domains = (ef.boolean(), ef.boolean_plain(), CALCULATOR, *others)
     named = {domain.layer(way) for domain in domains for way in ("depth", "log")}
     assert named == LAYERS.keys()
