@@ -11,7 +11,8 @@ import torch
 import exactformer as ef
 from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.model.circuit import Weights
-from exactformer.verify import ProofRejected, verify
+from exactformer.model.storage import to_file
+from exactformer.verify import ProofRejected, check, verify
 from exactformer.weights.file import WeightFile
 from tests.in_process import run_here
 from tests.polish_algebras import CALCULATOR, LISTOPS, SIDES, ordered_algebra
@@ -123,6 +124,12 @@ def test_weights_with_the_gates_of_another_notation_are_refused(tmp_path):
         ef.Model(ef.boolean(), ef.construct(ef.boolean_polish()).weights).sha256  # noqa: B018
     with pytest.raises(ValueError, match="tensor G_A: polish notation, and there is none"):
         ef.Model(ef.boolean_polish(), ef.construct(ef.boolean()).weights).sha256  # noqa: B018
+
+
+def test_the_check_itself_asks_for_the_gate_of_arities():
+    file = to_file(ef.boolean(), ef.construct(ef.boolean()).weights, {})
+    with pytest.raises(ValueError, match="polish notation, and there is none"):
+        check(ef.boolean_polish(), file.arrays, file.activation)
 
 
 def test_the_commands_certify_and_verify(tmp_path):

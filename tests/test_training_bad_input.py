@@ -35,6 +35,11 @@ from tests.test_cli_model import refused
             "expected one of search, score",
         ),
         ("train boolean --out OUT --device abacus", "cpu or cuda, found 'abacus'"),
+        (
+            "train boolean-polish --out OUT",
+            "in stages: not for 'boolean-polish' in Polish notation",
+        ),
+        ("sweep boolean-polish --seeds 1 --out OUT", "in stages: not for 'boolean-polish'"),
     ],
 )
 def test_mistakes(tmp_path, arguments, words):
@@ -48,6 +53,12 @@ def test_no_cuda(tmp_path):
     message = refused(*ARGUMENTS, tmp_path / "out", "--device", "cuda")
     assert "expected a CUDA device, found none" in message
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("recipe", [None, recipe_for(ef.boolean())])
+def test_polish_notation_from_python(recipe):
+    with pytest.raises(ValueError, match="training in stages: not for 'boolean-polish'"):
+        ef.train(ef.boolean_polish(), seeds=[1], recipe=recipe)
 
 
 @pytest.mark.parametrize("seeds", [[], [1, 1], [-1]])

@@ -1,11 +1,11 @@
 """The base of every kind of domain: what its texts are, and what is left of one that was read.
 
-An `Algebra` is a kind of domain, and so far the only one. What differs between kinds is asked of
-the domain, or found by its `kind` in a table beside the code that needs it: how a file is read
-(`domains/kinds.py`), its tensors (`weights/tensors.py`, `model/storage.py`), the oracle
-(`domains/reference.py`), random texts (`domains/sampling.py`), weights written down
-(`model/construct.py`) and the check (`verify/conditions.py`). Others that need an algebra call
-`algebra_of` (`domains/belonging.py`), which refuses any other kind.
+An `Algebra` is a kind of domain, a `Machine` another; `domains/kinds.py` has them all. What
+differs between kinds is asked of the domain, or found by its `kind` in a table beside the code that
+needs it: how a file is read (`domains/kinds.py`), its tensors (`weights/tensors.py`,
+`model/storage.py`), the oracle (`domains/reference.py`), random texts (`domains/sampling.py`),
+weights written down (`model/construct.py`) and the check (`verify/conditions.py`). Others that need
+an algebra call `algebra_of` (`domains/belonging.py`), which refuses any other kind.
 """
 
 from abc import ABC, abstractmethod

@@ -5,7 +5,8 @@
     POST /api/trace    {"algebra", "weights", "expression"}, all strings, and, where it is not to be
                        "depth", "iterations": "log"; or "program" in place of "expression"
     GET  /api/weights  ?algebra=NAME&weights=NAME
-    GET  /api/sample   ?algebra=NAME&depth=NUMBER&seed=NUMBER, or &statements=NUMBER for a program
+    GET  /api/sample   ?algebra=NAME&depth=NUMBER&seed=NUMBER, or &length=NUMBER for a text
+                       without a depth, or &statements=NUMBER for a program
 
 `answers.py` says what each answers. An error is JSON too, {"error": text}, with a status from 400
 on; where an expression is malformed it also has "problem", "line", "column", "offset" (in

@@ -4,7 +4,7 @@ fast.
 "depth" is the paper's layer (`circuit.py`): one iteration for each level. "log" is the logarithmic
 layer (`speculate.py`), which tries each value in each position. Plain notation has one layer
 (`precedence.py`), and so has Polish notation (`polish.py`); their iterations are of the second
-kind, whatever is chosen.
+kind, whatever is chosen. Each other kind of domain has one layer, too.
 """
 
 from collections.abc import Callable
@@ -108,7 +108,7 @@ def require_feasible(
     """Refuse what would take hours, unless there is no bound; `instead` says what to do then."""
     if most is not None and work(expression, iterations) > most:
         values = values_tried(expression, iterations)
-        tried = f" with {values:,} values" if values else ""
+        tried = f" with {values:,} value{'s' * (values != 1)}" if values else ""
         raise ValueError(
             f"{where}the transformer would take {most_iterations(expression, iterations):,} "
             f"iterations of {len(expression.positions):,} positions{tried} each, more than "

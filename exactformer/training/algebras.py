@@ -46,6 +46,7 @@ def counted(algebra: Algebra, recipe: Staged | EndToEnd) -> dict[str, tuple[str,
 
 def require_learnable(algebra: Algebra, recipe: Staged | EndToEnd) -> None:
     """Raise a ValueError for an algebra or constants that nothing can be learned with."""
+    require_capability("end to end" if isinstance(recipe, EndToEnd) else "stages", algebra)
     cases = count_bags(algebra)
     what = f"cases of depth 1 of {algebra.name!r} to learn from"
     require(what, cases, MOST_LEARNED, "construct it instead")
@@ -56,7 +57,6 @@ def require_learnable(algebra: Algebra, recipe: Staged | EndToEnd) -> None:
     what = f"numbers of the certificate for {size.hidden} units and {cases} cases"
     require(what, certified, MOST_NUMBERS, "choose a smaller width, or construct it instead")
     if isinstance(recipe, EndToEnd):
-        require_capability("end to end", algebra)
         return
     require("units of the hidden layer", recipe.width or 0, MOST_HIDDEN)
     _check_estimator(algebra, recipe.estimator)

@@ -125,6 +125,7 @@ def recipe_by_method(
     if method not in methods:
         hint = suggestion(method, methods)
         raise ValueError(f"expected the method {listed([*methods])}, found {method!r}{hint}")
+    require_capability(methods[method].capability, domain)
     fields = methods[method].recipe.__dataclass_fields__
     given: dict[str, Any] = {k: value for k, value in settings.items() if value is not None}
     for name, value in given.items():

@@ -4,8 +4,9 @@ This is the folder for a sceptic to read: it uses neither torch nor the model's 
 the algebra's own tables and the reader of weights files. Numbers are whole numbers or exact
 fractions; nothing here rounds. `rows.py` lists and checks the cases, `rounding.py` bounds what the
 running model's arithmetic can change, `units.py` is for any number of operands, `levels.py` for
-plain notation, `machine.py` for machines, `integers.py` for integers, whose values are endlessly
-many, `conditions.py` puts them together, and `proof.py` is about the files.
+plain notation, `arities.py` for Polish notation, `machine.py` for machines, `rearrangements.py` for
+rearrangements, `integers.py` for integers, whose values are endlessly many, `square_roots.py` for
+roots, `conditions.py` puts them together, and `proof.py` is about the files.
 
 Why a finite check suffices. With the gate +1 on `(`, -1 on `)` and 0 elsewhere, the depth counts
 pick exactly the deepest spans, and spans never touch (infix: an operator lies between them; prefix:
@@ -73,7 +74,8 @@ what is received, one iteration and the whole run (`ReductionMask.mask_is_deepes
 rules of the units (`Units.v`), and the answers of machines over texts (`MachineChecked.v`).
 `proof/README.md` has the statements, and says what is not proved: plain and Polish notation, dense
 vectors in narrow formats, the units' read-out inside the model, the rules `product` and `last`,
-machines over spans and integers. `exactformer verify --kernel` asks the checker extracted from it.
+and all kinds of domain but algebras and machines over texts. `exactformer verify --kernel` asks the
+checker extracted from it.
 
 The trusted base. Whoever accepts a proof trusts these, and nothing else of this project:
   - this folder but for `coq.py`, and numpy's and Python's whole numbers under it;

@@ -63,6 +63,8 @@ def _check_algebra(
 
 def _with_the_rest(algebra: Algebra, arrays: Arrays, findings: dict) -> Findings:
     """Add the conditions that do not depend on the kind of feedforward."""
+    for name in sorted(algebra.declared_gates.keys() - arrays.keys()):  # else none checks it
+        raise ValueError(f"tensor {name}: {algebra.notation} notation, and there is none")
     gate = arrays["G_PE"].astype(np.int64)
     right_gate = np.zeros(len(algebra.vocabulary), dtype=np.int64)
     right_gate[OPEN], right_gate[CLOSE] = 1, -1
