@@ -26,7 +26,7 @@ SIZES: dict[str, tuple[int, str]] = {
     "netlists": (10_000, "damaged circuits"),
     "weights": (5_000, "changed models"),
     "machines": (40_000, "pairs of machines"),
-    "integers": (2_000, "changed weights"),
+    "integers": (1_000, "changed weights"),
     "remembered": (4_000, "changed tensors"),
     "packed": (10_000, "batches"),
     "rows": (1_000, "files of rows"),
