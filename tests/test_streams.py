@@ -57,7 +57,7 @@ def test_an_error_as_json_is_one_where_the_output_is_full():
         "exactformer sample boolean --count 1000000 | head -1",
         "exactformer sample boolean --count 1000000 --json | head -c 10",
         "exactformer sample boolean --count 1000000 --depths 2,3 | head -1",
-        "exactformer sample listops --count 100000 --format lra | head -1",
+        "exactformer sample listops --count 5000 --format lra | head -1",
         "exactformer eval boolean --file <(yes '(1&0)' | head -1000000) | head -1",
     ],
 )
