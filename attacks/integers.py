@@ -131,7 +131,7 @@ def changed(weights: IntegerWeights, rng: np.random.Generator) -> tuple[str, Int
 
 
 def _with_another_row(f: Table, D: int, rng: np.random.Generator) -> Table:
-    """What one row writes, or where it leads, is something else, or nothing."""
+    """One row is changed: it writes or leads to something else, or to nothing."""
     outputs, row = f.outputs.clone(), int(rng.integers(len(f.outputs)))
     first, count = (0, D) if rng.random() < 0.5 else (D, f.width - D)
     outputs[row, first : first + count] = 0

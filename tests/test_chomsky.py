@@ -80,7 +80,7 @@ def test_every_short_text(task):
 
 
 def test_every_short_sum():
-    """Those of up to three digits: all that alternate, and no others."""
+    """Sums of up to three digits are all texts that alternate, and no others."""
     domain = find_domain("chomsky/modular_arithmetic")
     texts = [text for length in range(1, 6) for text in enumerate_length(domain, length)]
     assert len(texts) == 5 + 5 * 3 * 5 + 5 * 3 * 5 * 3 * 5
@@ -361,7 +361,7 @@ def test_a_label_that_is_none_is_located(line, column, problem, last_two, tmp_pa
 
 
 def test_the_mark_is_a_symbol_where_a_domain_has_such_a_symbol(tmp_path):
-    """Of `flip-flop`, whose answers have dots, every place counts."""
+    """Every place counts in answers of `flip-flop`, which have dots themselves."""
     path = tmp_path / "rows.tsv"
     path.write_text("1irr\t..11\n1irr\t..1.\n")
     result = score("flip-flop", path)

@@ -165,7 +165,7 @@ def test_too_few_states_end_honestly():
 
 
 def test_a_carry_that_is_lost_is_refused():
-    """What the certificate is worth: rows that were found, but for one, are never called exact."""
+    """The certificate never passes learned rows of which one is wrong."""
     domain = integers(3)
     recipe = integer_recipe(domain, checks=100)
     found, _ = Discoverer(Oracle(domain, 5, 0.5), recipe).find(1)

@@ -75,8 +75,8 @@ def test_it_finds_constructed_machines_exact(name):
 
 
 def test_it_agrees_on_random_machines_that_are_changed_or_split():
-    """Of either kind, read from either side, with symbols that are not allowed; a third of the
-    weights with a number changed.
+    """Machines answer at the end or each symbol, are read from either side, and have symbols that
+    are not allowed; a third of the weights have a number changed.
     """
     rng = np.random.default_rng(36)
     tally: Counter[str] = Counter()
@@ -161,7 +161,7 @@ def test_a_wrong_gate_is_refused(token, gate):
 
 
 def cancelling(f: MLP, size: float) -> MLP:
-    """The same function, with two more hidden units that are always 1 and cancel each other."""
+    """A perceptron gets two more hidden units, which are always 1 and cancel each other."""
     last = torch.full((1, f.width), size)
     return MLP(
         torch.cat([f.W_1, torch.zeros(len(f.W_1), 2)], 1),

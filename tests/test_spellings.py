@@ -169,7 +169,7 @@ def test_random_algebras(monkeypatch):
 
 
 def test_words_for_parentheses(monkeypatch):
-    """The same, of algebras in which a word stands for each parenthesis."""
+    """Readers agree, too, on algebras in which a word stands for each parenthesis."""
 
     def spelt(rng, name) -> Algebra:
         drawn = random_algebra(rng, name)

@@ -349,7 +349,7 @@ def test_a_perceptron_too_small_for_its_rows_has_no_proof():
 
 
 def test_a_mutated_row_is_refused():
-    """What the certificate is worth: a learned machine with one wrong row never passes."""
+    """The certificate never passes a learned machine with one wrong row."""
     machine, rng = MACHINES["cycle-5"](), np.random.default_rng(0)
     recipe = futures_recipe(machine)
     learned = Discoverer(Oracle(machine, 6), recipe).find(1)[0].learned

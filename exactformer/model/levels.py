@@ -48,8 +48,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
-from exactformer.domains.expression import EMPTY
 from exactformer.model.circuit import Weights
+from exactformer.model.implied import Written, write_out
 from exactformer.model.speculate import matched
 
 
@@ -72,16 +72,6 @@ class Remaining(NamedTuple):
     sequence: Int[Tensor, " t"]
     prefix: Bool[Tensor, " t"]
     level: Int[Tensor, " t"]
-
-
-class Written(NamedTuple):
-    """The remaining tokens with the implied parentheses written out."""
-
-    opened: Int[Tensor, " t"]  # number of parentheses opened before each token
-    closed: Int[Tensor, " t"]  # number of parentheses closed after it
-    place: Int[Tensor, " t"]  # index of the token in the batch laid out flat
-    ids: Int[Tensor, "B N"]
-    source: Int[Tensor, " BN"]  # the token at each place, or the one whose parenthesis it is
 
 
 def levels_of(weights: Weights) -> Levels:
@@ -152,17 +142,4 @@ def write(reading: Remaining, H: int, B: int) -> Written:
     tighter = torch.where(value, p.maximum(q), H)
     opened = torch.where(value | opening, tighter - p, torch.where(prefix, level - p, 0))
     closed = torch.where(value | closing, tighter - q, 0)
-    sizes = opened + 1 + closed
-    lengths = torch.zeros(B, dtype=sizes.dtype, device=sizes.device).index_add_(0, sequence, sizes)
-    N, ends = int(lengths.amax()), sizes.cumsum(0)
-    row_begins = lengths.cumsum(0) - lengths
-    begins = sequence * N + (ends - sizes) - row_begins[sequence]  # with what is opened
-    source = torch.repeat_interleave(sizes)
-    offset = torch.arange(len(source), device=source.device) - (ends - sizes)[source]
-    symbol = token[source].masked_fill_(offset < opened[source], OPEN)
-    symbol.masked_fill_(offset > opened[source], CLOSE)
-    places = begins[source] + offset
-    ids = torch.full((B * N,), EMPTY, dtype=token.dtype, device=token.device)
-    sources = torch.zeros_like(ids).index_copy_(0, places, source)
-    ids.index_copy_(0, places, symbol)
-    return Written(opened, closed, begins + opened, ids.view(B, N), sources)
+    return write_out(token, sequence, opened, closed, B)

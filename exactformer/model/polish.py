@@ -54,17 +54,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn.functional import pad
 
-from exactformer.domains.algebra import CLOSE, FIRST_VALUE, OPEN
-from exactformer.domains.expression import EMPTY
+from exactformer.domains.algebra import FIRST_VALUE
 from exactformer.model.circuit import (
     NO_TAP,
     Tap,
     Weights,
     depth_counts,
     read_tokens,
-    write_tokens,
 )
 from exactformer.model.encode import encode
+from exactformer.model.implied import Written, put_values, write_out
 from exactformer.model.levels import counts_parentheses
 from exactformer.model.scan import scan_from_right
 from exactformer.model.speculate import Entries, count_holes, enter, outermost, speculate
@@ -78,16 +77,6 @@ class Remaining(NamedTuple):
     sequence: Int[Tensor, " t"]
     g: Int[Tensor, " t"]
     h: Int[Tensor, " t"]
-
-
-class Written(NamedTuple):
-    """The remaining tokens with the implied parentheses written out."""
-
-    opened: Int[Tensor, " t"]
-    closed: Int[Tensor, " t"]
-    place: Int[Tensor, " t"]  # index of the token in the batch laid out flat
-    ids: Int[Tensor, "B N"]
-    source: Int[Tensor, " BN"]  # the token at each place, or the one whose parenthesis it is
 
 
 class Step(NamedTuple):
@@ -147,28 +136,6 @@ def ends(reading: Remaining) -> Int[Tensor, " t"]:
     return closed.index_copy_(0, order[values], opened - pad(opened, (1, 0))[:-1])
 
 
-def write(reading: Remaining, B: int) -> Written:
-    """Write out the implied parentheses."""
-    _, token, sequence, g, _ = reading
-    opened, closed = (g >= 0).long(), ends(reading)
-    sizes = opened + 1 + closed
-    lengths = torch.zeros(B, dtype=sizes.dtype, device=sizes.device)
-    lengths.index_add_(0, sequence, sizes)
-    N, stop = int(lengths.amax()), sizes.cumsum(0)
-    first = sequence != pad(sequence, (1, 0), value=-1)[:-1]
-    row_begins = torch.zeros_like(lengths).index_copy_(0, sequence[first], (stop - sizes)[first])
-    begins = sequence * N + (stop - sizes) - row_begins[sequence]  # with what is opened
-    source = torch.repeat_interleave(sizes)
-    offset = torch.arange(len(source), device=source.device) - (stop - sizes)[source]
-    symbol = token[source].masked_fill_(offset < opened[source], OPEN)
-    symbol.masked_fill_(offset > opened[source], CLOSE)
-    places = begins[source] + offset
-    ids = torch.full((B * N,), EMPTY, dtype=token.dtype, device=token.device)
-    sources = torch.zeros_like(ids).index_copy_(0, places, source)
-    ids.index_copy_(0, places, symbol)
-    return Written(opened, closed, begins + opened, ids.view(B, N), sources)
-
-
 def in_order(entries: Entries, m: int) -> Entries:
     """The entries of spans that were read from the right, with the operands of each turned around:
     it has a `(`, an operator, its operands and a `)`.
@@ -187,7 +154,8 @@ def iterate(
 ) -> Step:
     """One iteration of a state that has spans; `reading` are its tokens."""
     D = weights.D
-    written = write(reading, len(X))
+    _, token, sequence, g, _ = reading
+    written = write_out(token, sequence, (g >= 0).long(), ends(reading), len(X))
     tokens = encode(written.ids, D, X.dtype)
     A = tap("A", depth_counts(tokens, weights.G_PE))
     entries = enter(tokens, A)
@@ -197,16 +165,7 @@ def iterate(
     u = tap("u", scan_from_right(F, V))
     top = tap("top", outermost(u, holes, V))
     token_of = reading.at[written.source]  # where in X each place was put
-    finished = token_of[entries.position[(u < V)[entries.ids - 1]]]
-    P = torch.zeros(X.shape[:2], dtype=torch.bool, device=X.device)
-    P.view(-1)[finished] = True
-    P = tap("P", P)
-    opens = entries.ids != pad(entries.ids, (1, 0))[:-1]
-    first = torch.empty_like(u).index_copy_(0, entries.ids[opens] - 1, entries.position[opens])
-    Y = tap("Y", encode(FIRST_VALUE + u[top], D, X.dtype))
-    rows = X.flatten(0, 1).index_fill(0, finished, 0)
-    X = rows.index_copy_(0, token_of[first[top]], write_tokens(Y, weights)).view_as(X)
-    X = tap("X", X)
+    P, X = put_values(X, entries, token_of, u, top, weights, V, tap)
     return Step(reading, written, A, shown, holes, F, u, top, P, X)
 
 

@@ -62,10 +62,10 @@ from exactformer.model.circuit import (
     Weights,
     depth_counts,
     read_tokens,
-    write_tokens,
 )
 from exactformer.model.encode import encode
-from exactformer.model.levels import Levels, Remaining, Written, levels_of, read, write
+from exactformer.model.implied import Written, put_values
+from exactformer.model.levels import Levels, Remaining, levels_of, read, write
 from exactformer.model.scan import scan_from_right
 from exactformer.model.speculate import Entries, count_holes, enter, outermost, speculate
 
@@ -210,16 +210,7 @@ def iterate(
     u = tap("u", scan_from_right(M, V)[folds.start])
     top = tap("top", outermost(u, holes, V))
     token_of = reading.at[written.source]  # where in X each place was put
-    finished = token_of[entries.position[(u < V)[entries.ids - 1]]]
-    P = torch.zeros(X.shape[:2], dtype=torch.bool, device=X.device)
-    P.view(-1)[finished] = True
-    P = tap("P", P)
-    opens = entries.ids != pad(entries.ids, (1, 0))[:-1]
-    first = torch.empty_like(u).index_copy_(0, entries.ids[opens] - 1, entries.position[opens])
-    Y = tap("Y", encode(FIRST_VALUE + u[top], D, X.dtype))
-    rows = X.flatten(0, 1).index_fill(0, finished, 0)
-    X = rows.index_copy_(0, token_of[first[top]], write_tokens(Y, weights)).view_as(X)
-    X = tap("X", X)
+    P, X = put_values(X, entries, token_of, u, top, weights, V, tap)
     return Step(reading, written, A, entries, holes, folds, c, M, u, top, P, X)
 
 
